@@ -1,0 +1,47 @@
+# make demo and make test do all of their own set-up; nothing has to be installed by hand.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: setup demo test lint types imports check bench lock clean
+
+setup: $(READY)  ## .venv with everything in it; does nothing when it is up to date
+
+$(READY): requirements-dev.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(BIN)/python -m dlag_node.solvers
+	touch $(READY)
+
+demo: setup  ## the main job: 25 real node processes, heart data, report and figures
+	$(BIN)/dlag run --method dlag --preset paper --topology grid:5x5 --data heart --shards uneven:1,10 --target 1e-7 --out runs/demo --force
+
+test: setup  ## the whole test suite
+	$(BIN)/python -m pytest
+
+lint: setup  ## formatting, style, who may import whom
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: setup  ## strict types
+	$(BIN)/mypy
+
+check: lint types test
+
+bench: setup  ## the yardsticks; prints ratios, takes minutes
+	$(BIN)/python benchmarks/solver_steps.py
+	$(BIN)/python benchmarks/rounds.py
+
+lock:  ## pin every dependency again, with hashes
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet pip-tools
+	$(VENV)-lock/bin/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra lab --extra dev -o requirements-dev.txt pyproject.toml
+	$(VENV)-lock/bin/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra lab -c requirements-dev.txt -o requirements.txt pyproject.toml
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis runs build *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What people use: local mesh, simulator, report, figures, live view."""

@@ -1,0 +1,1 @@
+"""What runs on a device: problems, solvers, graphs, methods, wire, rounds, net."""

@@ -1,0 +1,45 @@
+"""Everything that can go wrong, as one tree.
+
+DlagError
+  ConfigError                 the operator's to fix; raised before any socket opens
+  ProtocolError
+    LocalProtocolError        we broke the rules: a bug here
+    RemoteProtocolError       the peer broke them: names the peer, frame and expectation
+  NeighborTimeout             node, neighbor, exchange, seconds waited
+  ConvergenceError            the numbers went bad: non-finite iterate, oracle out of budget
+  RunAborted                  somebody else in the run failed, and said why
+"""
+
+from __future__ import annotations
+
+
+class DlagError(Exception):
+    """Root of the tree: catch this one at the top of a process."""
+
+
+class ConfigError(DlagError):
+    """A setting is wrong; the message names the value found and what was expected."""
+
+
+class ProtocolError(DlagError):
+    """Somebody broke the rules of the wire."""
+
+
+class LocalProtocolError(ProtocolError):
+    """We broke the rules ourselves: a bug in this program."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """A peer broke the rules; the message names the peer, the frame and what was expected."""
+
+
+class NeighborTimeout(DlagError):
+    """A neighbor kept us waiting at the barrier for longer than the deadline."""
+
+
+class ConvergenceError(DlagError):
+    """The numbers went bad; the message says what to change."""
+
+
+class RunAborted(DlagError):
+    """Another process of this run gave up, and its reason came to us."""

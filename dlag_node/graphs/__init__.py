@@ -1,0 +1,1 @@
+"""Topologies, gossip weights, U and its spectrum, Chebyshev P_K(U)."""

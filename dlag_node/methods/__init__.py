@@ -1,0 +1,1 @@
+"""Optimisation methods, one a file, written from worker i's side."""

@@ -1,0 +1,161 @@
+"""The samples a_j of a shard as rows of a matrix, dense or compressed, behind one interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from numpy.typing import NDArray
+
+from dlag_node.errors import ConfigError
+from dlag_node.problems import kernels
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Up to this size a Gram matrix is formed and its spectrum computed exactly; beyond it, Lanczos.
+_DENSE_GRAM = 2000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseRows:
+    """Rows a_j of a C-contiguous float64 matrix A."""
+
+    A: Array
+
+    @property
+    def samples(self) -> int:
+        """m_i, the number of rows."""
+        return int(self.A.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """The number of features."""
+        return int(self.A.shape[1])
+
+    def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
+        """out += scale * sum_j l'(<a_j, theta>) a_j."""
+        kernels.dense_add_slopes(self.A, code, b, theta, scale, out)
+
+    def sum_losses(self, code: int, b: Array, theta: Array) -> float:
+        """sum_j l(<a_j, theta>)."""
+        return float(kernels.dense_sum_losses(self.A, code, b, theta))
+
+    def bends(self, code: int, b: Array, theta: Array) -> Array:
+        """l''(<a_j, theta>) for every j."""
+        out: Array = kernels.dense_bends(self.A, code, b, theta)
+        return out
+
+    def weighted_gram(self, weights: Array) -> Array:
+        """sum_j w_j a_j a_j^T, dim x dim."""
+        gram: Array = (self.A * weights[:, None]).T @ self.A
+        return gram
+
+    def square_norms(self) -> Array:
+        """||a_j||^2 for every j."""
+        norms: Array = np.einsum("ij,ij->i", self.A, self.A)
+        return norms
+
+    def largest_gram_eigenvalue(self) -> float:
+        """lambda_max(A^T A)."""
+        return _largest_eigenvalue(self.A)
+
+    def take(self, indices: Index) -> DenseRows:
+        """The rows of these indices, copied."""
+        return DenseRows(np.ascontiguousarray(self.A[indices]))
+
+    def matrix(self) -> Array:
+        """The rows as a matrix for numpy's operators."""
+        return self.A
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseRows:
+    """Rows a_j in compressed form: row j has `values[start[j]:start[j+1]]` at `columns[...]`."""
+
+    values: Array
+    columns: Index
+    start: Index
+    dim: int
+
+    @property
+    def samples(self) -> int:
+        """m_i, the number of rows."""
+        return len(self.start) - 1
+
+    def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
+        """out += scale * sum_j l'(<a_j, theta>) a_j."""
+        kernels.sparse_add_slopes(self.values, self.columns, self.start, code, b, theta, scale, out)
+
+    def sum_losses(self, code: int, b: Array, theta: Array) -> float:
+        """sum_j l(<a_j, theta>)."""
+        return float(
+            kernels.sparse_sum_losses(self.values, self.columns, self.start, code, b, theta)
+        )
+
+    def bends(self, code: int, b: Array, theta: Array) -> Array:
+        """l''(<a_j, theta>) for every j."""
+        out: Array = kernels.sparse_bends(self.values, self.columns, self.start, code, b, theta)
+        return out
+
+    def weighted_gram(self, weights: Array) -> Array:
+        """sum_j w_j a_j a_j^T, dim x dim, dense."""
+        A = self.matrix()
+        gram: Array = (A.multiply(weights[:, None]).T @ A).toarray()
+        return gram
+
+    def square_norms(self) -> Array:
+        """||a_j||^2 for every j."""
+        norms: Array = np.asarray(self.matrix().multiply(self.matrix()).sum(axis=1)).ravel()
+        return norms
+
+    def largest_gram_eigenvalue(self) -> float:
+        """lambda_max(A^T A)."""
+        return _largest_eigenvalue(self.matrix())
+
+    def take(self, indices: Index) -> SparseRows:
+        """The rows of these indices, copied."""
+        taken = rows_of(self.matrix()[indices])
+        assert isinstance(taken, SparseRows)
+        return taken
+
+    def matrix(self) -> Any:
+        """The rows as a scipy.sparse matrix for its operators."""
+        return sp.csr_array((self.values, self.columns, self.start), (self.samples, self.dim))
+
+
+Rows = DenseRows | SparseRows
+
+
+def rows_of(matrix: Any) -> Rows:
+    """Rows from anything numpy or scipy.sparse understands; non-finite entries are refused."""
+    if sp.issparse(matrix):
+        csr = sp.csr_array(matrix)
+        csr.sum_duplicates()
+        entries = np.ascontiguousarray(csr.data, dtype=np.float64)
+        rows: Rows = SparseRows(
+            entries,
+            csr.indices.astype(np.int64),
+            csr.indptr.astype(np.int64),
+            int(csr.shape[1]),
+        )
+    else:
+        entries = np.ascontiguousarray(matrix, dtype=np.float64)
+        if entries.ndim != 2:
+            raise ConfigError(f"samples of shape {entries.shape}: expected a matrix")
+        rows = DenseRows(entries)
+    if not np.isfinite(entries).all():
+        raise ConfigError("the samples contain a value that is not finite")
+    return rows
+
+
+def _largest_eigenvalue(A: Any) -> float:
+    small = A.T @ A if A.shape[0] >= A.shape[1] else A @ A.T
+    if small.shape[0] <= _DENSE_GRAM:
+        gram = small.toarray() if sp.issparse(small) else small
+        return float(np.linalg.eigvalsh(gram)[-1])
+    # a fixed start vector: the same bits in every process
+    return float(spla.eigsh(small, k=1, v0=np.ones(small.shape[0]), return_eigenvectors=False)[0])

@@ -1,0 +1,1 @@
+"""Barrier, round engine, ledger: what happens between a method and the wire."""

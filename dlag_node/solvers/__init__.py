@@ -1,0 +1,1 @@
+"""The approximate dual gradient: inner loops that solve worker i's subproblem."""

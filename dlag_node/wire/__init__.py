@@ -1,0 +1,1 @@
+"""Frames and control messages, and their bytes."""
