@@ -1,0 +1,41 @@
+"""What one worker did in one round: the same line from the simulator and from the network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+SENT = "D"
+SKIPPED = "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Worker i's round k, as one JSON line.
+
+    `exchanges` has one letter per exchange of the round, `D` for a delta and `s` for a skip (MDLAG's
+    round has K letters). Bytes are summed over the worker's edges. Only `compute` and `wait`, in
+    seconds, depend on the machine: everything else is equal wherever the run takes place.
+    """
+
+    node: int
+    k: int
+    exchanges: str
+    deltas: int  # over directed edges: one delta over one edge is one message
+    skips: int
+    payload_bytes: int  # the vectors alone
+    sent_bytes: int  # whole frames of the rounds, skip tokens included
+    gradients: int  # sample gradients
+    step: float  # ||x^{k+1} - x^k||
+    age: int  # d_i^k
+    compute: float
+    wait: float
+
+    def to_json(self) -> str:
+        """One line, without the line's end."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, line: str) -> Record:
+        """The record that `to_json` wrote."""
+        return cls(**json.loads(line))
