@@ -1,5 +1,7 @@
 """Topologies, gossip weights, U and its spectrum, Chebyshev P_K(U)."""
 
+from dlag_node.graphs.spectrum import Spectrum, spectrum_of
 from dlag_node.graphs.topology import Graph, parse_topology
+from dlag_node.graphs.weights import gossip_matrix
 
-__all__ = ["Graph", "parse_topology"]
+__all__ = ["Graph", "Spectrum", "gossip_matrix", "parse_topology", "spectrum_of"]
