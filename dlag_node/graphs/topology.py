@@ -97,12 +97,7 @@ def parse_topology(spec: str, *, seed: int) -> Graph:
         if match is None:
             raise ConfigError(f"topology {spec!r}: expected {expected}")
         return _build(spec, kind, list(match.groups()), seed)
-    path = Path(spec)
-    if not path.exists():
-        raise ConfigError(
-            f"topology {spec!r} is neither a known form nor a file: expected {_FORMS}"
-        )
-    return _read_edges(path)
+    return _read_edges(Path(spec))
 
 
 def _check_connected(adjacency: list[list[int]]) -> None:
@@ -187,6 +182,10 @@ def _graph_of(nodes: int, edges: Iterable[Edge]) -> Graph:
 def _read_edges(path: Path) -> Graph:
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as exc:
+        raise ConfigError(
+            f"topology {str(path)!r} is neither a known form nor a file: expected {_FORMS}"
+        ) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"cannot read the file of edges {path}: {exc}") from exc
     edges: set[Edge] = set()

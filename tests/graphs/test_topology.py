@@ -101,6 +101,7 @@ BAD_SPECS = [
     ("regular:8,1", "none of 200 draws from seed 0 was connected"),
     ("gird:5x5", "'gird:5x5' is neither a known form nor a file: expected grid:5x5, ring:N"),
     ("", "cannot read the file of edges"),
+    ("x" * 300, "cannot read the file of edges"),
     ("/no/such/file", "neither a known form nor a file"),
 ]
 
