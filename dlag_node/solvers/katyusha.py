@@ -86,6 +86,10 @@ class Katyusha:
 
     def solve(self, call: Call) -> Outcome:
         """Epochs of 3m sample gradients each; see `run_epochs`."""
+        return run_epochs(self._sub, call, self.stepper(call.theta))
+
+    def stepper(self, theta: Array) -> Callable[[Index, bool], None]:
+        """The `advance` of `run_epochs`, beginning with z = y = s = theta."""
         sub = self._sub
         Z, U = np.zeros(sub.dim), np.zeros(sub.dim)
         kernel: Callable[..., None] = sparse_epochs if sub.sparse else dense_epochs
@@ -93,10 +97,10 @@ class Katyusha:
         def advance(draws: Index, measured: bool) -> None:
             kernel(
                 *sub.arrays, sub.scale, self._pace, *self._tables,
-                sub.kept, sub.x, call.theta, sub.g, Z, U, draws, measured,
+                sub.kept, sub.x, theta, sub.g, Z, U, draws, measured,
             )  # fmt: skip
 
-        return run_epochs(sub, call, advance)
+        return advance
 
 
 def pace_of(sub: Subproblem) -> Pace:

@@ -6,9 +6,9 @@ psi(theta) = (mu/2) ||theta||^2 - <x, theta>. An epoch with snapshot s takes 2m 
     est = grad(s) + (m/n0) ( l'_j(<a_j, w>) - l'_j(<a_j, s>) ) a_j,       j drawn evenly
     w  <- ( w - step (est - x) ) / (1 + step mu)                          the prox with psi
 
-and its last w is the next snapshot (Option I). The step is 1 / (10 L), the choice with which
-Johnson and Zhang's and Xiao and Zhang's rates are stated; proofs ask for epochs of order L/mu where
-ours have 2m steps, so a smaller step buys nothing that a longer run would not.
+and its last w is the next snapshot (Option I). The step is 1 / (10 L), with which Johnson and
+Zhang's and Xiao and Zhang's rates are stated. Those rates ask for epochs of order L/mu; ours have
+2m steps, like Katyusha's, and where L/mu is far above m it is practice that vouches for them.
 
 Around the snapshot, W = w - s and g = grad(s) + mu s - x, a step is
 
@@ -66,16 +66,20 @@ class SVRG:
 
     def solve(self, call: Call) -> Outcome:
         """Epochs of 3m sample gradients each; see `run_epochs`."""
+        return run_epochs(self._sub, call, self.stepper(call.theta))
+
+    def stepper(self, theta: Array) -> Callable[[Index, bool], None]:
+        """The `advance` of `run_epochs`, beginning with s = theta."""
         sub = self._sub
         kernel: Callable[..., None] = sparse_epochs if sub.sparse else dense_epochs
 
         def advance(draws: Index, measured: bool) -> None:
             kernel(
                 *sub.arrays, sub.scale, self._stride, *self._tables,
-                sub.kept, sub.x, call.theta, sub.g, draws, measured,
+                sub.kept, sub.x, theta, sub.g, draws, measured,
             )  # fmt: skip
 
-        return run_epochs(sub, call, advance)
+        return advance
 
 
 @njit(cache=True, nogil=True)
