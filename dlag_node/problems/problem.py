@@ -41,7 +41,7 @@ class Problem:
         if not np.isfinite(labels).all():
             raise ConfigError("the labels contain a value that is not finite")
         self.rows = rows
-        self.labels = np.ascontiguousarray(labels, dtype=np.float64)
+        self.labels = np.require(labels, np.float64, ("C", "A", "W"))  # as the rows are
         self.loss = loss
         self.n0 = n0
         self.lam = lam

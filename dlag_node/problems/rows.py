@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,10 @@ Index = NDArray[np.int64]
 
 # Up to this size a Gram matrix is formed and its spectrum computed exactly; beyond it, Lanczos.
 _DENSE_GRAM = 2000
+
+# C-contiguous, aligned, writable: compiled kernels are specialised to it, and bytes off the wire,
+# which are read-only, would make every process compile its own.
+_OWN: Final = ("C", "A", "W")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +139,7 @@ def rows_of(matrix: Any) -> Rows:
     if sp.issparse(matrix):
         csr = sp.csr_array(matrix)
         csr.sum_duplicates()
-        entries = np.ascontiguousarray(csr.data, dtype=np.float64)
+        entries = np.require(csr.data, np.float64, _OWN)
         rows: Rows = SparseRows(
             entries,
             csr.indices.astype(np.int64),
@@ -143,7 +147,7 @@ def rows_of(matrix: Any) -> Rows:
             int(csr.shape[1]),
         )
     else:
-        entries = np.ascontiguousarray(matrix, dtype=np.float64)
+        entries = np.require(matrix, np.float64, _OWN)
         if entries.ndim != 2:
             raise ConfigError(f"samples of shape {entries.shape}: expected a matrix")
         rows = DenseRows(entries)

@@ -70,10 +70,12 @@ from dlag_node.solvers import SOLVERS, Oracle, parse_stop, warm, warm_up
 warm_up()
 before = warm._counts()[0], sum(len(each.signatures) for each in warm._kernels())
 A = np.random.default_rng(0).normal(size=(9, 4))
+labels = A[:, 0].copy()
+A.flags.writeable = labels.flags.writeable = False  # as bytes off the wire are
 frozen = np.zeros(4)
 frozen.flags.writeable = False
 for matrix in (A, sp.csr_array(A)):
-    f = Problem(rows_of(matrix), A[:, 0].copy(), SQUARED, n0=9, lam=0.1)
+    f = Problem(rows_of(matrix), labels, SQUARED, n0=9, lam=0.1)
     for solver in SOLVERS:
         for stop in ("epochs:3", "relative:0.1", "exact:1e-6"):
             o = Oracle(f, solver=solver, stop=parse_stop(stop), rng=np.random.default_rng(0))
