@@ -16,8 +16,8 @@ from dlag_node.solvers.subproblem import Subproblem
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Indices drawn at a time (16 MiB): small shards run many epochs in one compiled call.
-_DRAWS = 1 << 21
+# Indices drawn at a time (2 MiB): small shards run many epochs in one compiled call.
+_DRAWS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)

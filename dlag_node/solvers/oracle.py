@@ -76,6 +76,7 @@ class Oracle:
         return self._solve(x, start, EXACT)
 
     def _solve(self, x: Array, start: Array, stop: Stop) -> Solution:
+        assert x.shape == start.shape == (self._sub.dim,)
         # copies: x and start may be read-only, and belong to the caller
         self._sub.x[:] = x
         theta = np.empty(self._sub.dim)
