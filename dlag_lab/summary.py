@@ -1,0 +1,103 @@
+"""The result of a run in numbers, computed from its records and its trajectory alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dlag_lab.result import Floats, Records, RunResult, Trajectory
+
+# of run.json, repeated in the summary so that it can be read on its own
+_ASKED = ("preset", "parameters", "topology", "weights", "data", "shards", "seed", "target", "mode")
+# of an earlier summary: what no record can tell again
+_CARRIED = ("seconds", "bytes_control", "theta_sha256", "startup", "memory")
+
+
+def summarise(
+    run: Mapping[str, Any],
+    records: Records,
+    trajectory: Trajectory,
+    *,
+    seconds: float | None = None,
+    bytes_control: int | None = None,
+    theta_sha256: str | None = None,
+    startup: Mapping[str, Any] | None = None,
+    memory: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The fields of summary.json.
+
+    A message is one vector over one directed edge. The `_to_target` fields count up to and
+    including the first round whose suboptimality is at most the target; they are null when there
+    is none. `seconds` is the wall time of the rounds, without the start.
+    """
+    target = run.get("target")
+    to_target = trajectory.rounds_to(None if target is None else float(target))
+    rounds, nodes = records.shape
+    summary = {
+        "method": run["method"],
+        "nodes": nodes,
+        "edges": len(run["edges"]),
+        "rounds": rounds,
+        "exchanges": int(np.strings.str_len(records.exchanges).max(axis=1).sum()),
+        "deltas_sent": int(records.deltas.sum()),
+        "deltas_skipped": int(records.skips.sum()),
+        "bytes_payload": int(records.payload_bytes.sum()),
+        "bytes_sent": int(records.sent_bytes.sum()),
+        "bytes_control": bytes_control,
+        "sample_gradients": int(records.gradients.sum()),
+        "suboptimality": float(trajectory.suboptimality[-1]),
+        "consensus_error": float(trajectory.consensus_error[-1]),
+        "rounds_to_target": to_target,
+        "deltas_to_target": _up_to(records.deltas, to_target),
+        "gradients_to_target": _up_to(records.gradients, to_target),
+        "bytes_to_target": _up_to(records.sent_bytes, to_target),
+        "seconds": seconds,
+        "seconds_by_kind": seconds_by_kind(run, records, seconds),
+        "theta_sha256": theta_sha256,
+    }
+    summary |= {field: run[field] for field in _ASKED if field in run}
+    if startup is not None:
+        summary["startup"] = dict(startup)
+    if memory is not None:
+        summary["memory"] = dict(memory)
+    return summary
+
+
+def refreshed(result: RunResult) -> dict[str, Any]:
+    """The summary computed again from the folder; what no record can tell is taken from the old."""
+    carried = {field: result.summary.get(field) for field in _CARRIED}
+    return summarise(result.run, result.records, result.trajectory, **carried)
+
+
+def theta_sha256(thetas: Sequence[Floats]) -> str:
+    """SHA-256 over the nodes' final theta in id order, as little-endian float64."""
+    digest = hashlib.sha256()
+    for theta in thetas:
+        digest.update(np.ascontiguousarray(theta, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def seconds_by_kind(
+    run: Mapping[str, Any], records: Records, seconds: float | None
+) -> dict[str, float] | None:
+    """Where the wall time of the rounds went; null when the records hold no times.
+
+    On a mesh, the mean over the nodes, which work side by side. In the simulator, the sum: one
+    process does the work of all. What is neither computing nor waiting is sending and the rest.
+    """
+    compute, wait = float(records.compute.sum()), float(records.wait.sum())
+    if not compute + wait > 0:
+        return None
+    if run.get("mode") != "simulate":
+        compute, wait = compute / records.shape[1], wait / records.shape[1]
+    kinds = {"compute": compute, "wait": wait}
+    if seconds is not None:
+        kinds["send_and_rest"] = max(0.0, seconds - compute - wait)
+    return kinds
+
+
+def _up_to(counts: np.ndarray[Any, np.dtype[np.int64]], rounds: int | None) -> int | None:
+    return None if rounds is None else int(counts[:rounds].sum())
