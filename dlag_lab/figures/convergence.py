@@ -1,0 +1,179 @@
+"""Suboptimality against everything that it costs: rounds, messages, bytes, sample gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from dlag_lab.figures.style import COLORS, MUTED, framed, look, quiet_grid
+from dlag_lab.result import Floats, Ints, RunResult
+from dlag_lab.units import count, share, short, size, small
+
+# beyond this ratio of the longest run to the shortest, a linear axis hides the shortest
+_LOG_RATIO = 40.0
+_LEGEND_COLUMNS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    title: str
+    label: str
+    cost: Callable[[RunResult], Ints]
+    unit: Callable[[float], str]
+
+
+_PANELS = (
+    _Panel("Rounds", "rounds", lambda r: np.arange(1, r.rounds + 1), lambda n: count(int(n))),
+    _Panel("Messages", "deltas over directed edges", lambda r: _summed(r.records.deltas), short),
+    _Panel("Bytes", "sent, with skip tokens", lambda r: _summed(r.records.sent_bytes), size),
+    _Panel("Sample gradients", "of all workers", lambda r: _summed(r.records.gradients), short),
+)
+
+
+def convergence(runs: Sequence[tuple[str, RunResult]]) -> Figure:
+    """One picture for one run or for several, each with its label."""
+    target = _common_target(runs)
+    caption = "Suboptimality is that of the worst worker."
+    if target is not None:
+        caption += " Numbers above: the cost up to the target, where the circle is."
+    if any(result.skip_share > 0 for _, result in runs):
+        caption += " Dotted: had every skip been a message."
+    with look():
+        figure = framed(
+            11, 8.0, title=_finding(runs, target), lines=_mesh_line(runs), caption=caption
+        )
+        grid = figure.subplots(2, 2, sharey=True)
+        for axes, panel in zip(grid.flat, _PANELS, strict=True):
+            _draw(axes, panel, runs, target)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("suboptimality")
+    return figure
+
+
+def _draw(
+    axes: Axes, panel: _Panel, runs: Sequence[tuple[str, RunResult]], target: float | None
+) -> None:
+    ends, entries = [], []
+    for i, (label, result) in enumerate(runs):
+        color = COLORS[i % len(COLORS)]
+        cost = panel.cost(result)
+        gap = _positive(result.trajectory.suboptimality)
+        axes.plot(cost, gap, color=color, lw=1.7, solid_capstyle="round")
+        ends.append(float(cost[-1]))
+        _mark(axes, cost, result, target, color)
+        entries.append((color, "-", f"{label}: {_up_to_target(panel, cost, result, target)}"))
+        if panel.title == "Messages" and result.skip_share > 0:
+            always = _summed(result.records.deltas + result.records.skips)
+            axes.plot(always, gap, color=color, lw=1.3, ls=(0, (1, 1.6)))
+            ends.append(float(always[-1]))
+            words = _up_to_target(panel, always, result, target)
+            always_sending = "always sending" if len(runs) == 1 else f"{label}, always"
+            entries.append((color, ":", f"{always_sending}: {words}"))
+    axes.set_yscale("log")
+    if target is not None:
+        axes.axhline(target, color=MUTED, lw=1, ls=(0, (5, 3)), zorder=1)
+    _scale(axes, panel, ends)
+    quiet_grid(axes)
+    axes.set_xlabel(panel.label)
+    _legend(axes, panel, entries)
+
+
+def _legend(axes: Axes, panel: _Panel, entries: list[tuple[str, str, str]]) -> None:
+    """Between title and axes, where no curve can run into it."""
+    handles = [Line2D([], [], color=color, ls=style, lw=1.7) for color, style, _ in entries]
+    axes.legend(
+        handles,
+        [text for _, _, text in entries],
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=_LEGEND_COLUMNS,
+        borderaxespad=0.1,
+        borderpad=0.3,
+        handlelength=1.5,
+        columnspacing=1.4,
+    )
+    rows = -(-len(entries) // _LEGEND_COLUMNS)
+    axes.set_title(panel.title, pad=9 + 14.5 * rows)
+
+
+def _mark(axes: Axes, cost: Ints, result: RunResult, target: float | None, color: str) -> None:
+    """A circle where the target is reached."""
+    rounds = result.trajectory.rounds_to(target)
+    if rounds is None or target is None:
+        return
+    gap = max(float(result.trajectory.suboptimality[rounds - 1]), target / 3)
+    axes.plot([cost[rounds - 1]], [gap], "o", ms=7, mfc="white", mec=color, mew=1.8, zorder=5)
+
+
+def _up_to_target(panel: _Panel, cost: Ints, result: RunResult, target: float | None) -> str:
+    rounds = result.trajectory.rounds_to(target)
+    if target is None:
+        return panel.unit(float(cost[-1]))
+    return "not reached" if rounds is None else panel.unit(float(cost[rounds - 1]))
+
+
+def _scale(axes: Axes, panel: _Panel, ends: list[float]) -> None:
+    if max(ends) > _LOG_RATIO * max(1.0, min(ends)):
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(0, max(1.0, *ends) * 1.03)
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: panel.unit(value)))
+
+
+def _finding(runs: Sequence[tuple[str, RunResult]], target: float | None) -> str:
+    if len(runs) > 1:
+        return _comparison(runs, target)
+    label, result = runs[0]
+    skipped = f"{share(result.skip_share)} of messages skipped" if result.skip_share else ""
+    if target is None:
+        end = f"{label}: suboptimality {small(float(result.trajectory.suboptimality[-1]))}"
+        return ", ".join(filter(None, [f"{end} after {count(result.rounds)} rounds", skipped]))
+    rounds = result.trajectory.rounds_to(target)
+    if rounds is None:
+        return f"{label} did not reach {small(target)} in {count(result.rounds)} rounds"
+    reached = f"{label} reaches {small(target)} in {count(rounds)} rounds"
+    return ", ".join(filter(None, [reached, skipped]))
+
+
+def _comparison(runs: Sequence[tuple[str, RunResult]], target: float | None) -> str:
+    arrived = [
+        (int(result.records.deltas[:rounds].sum()), label)
+        for label, result in runs
+        if (rounds := result.trajectory.rounds_to(target)) is not None
+    ]
+    if target is None or not arrived:
+        return f"{len(runs)} runs compared"
+    if len(arrived) == 1:
+        return f"Only {arrived[0][1]} reaches {small(target)}"
+    return f"{min(arrived)[1]} reaches {small(target)} with the fewest messages"
+
+
+def _mesh_line(runs: Sequence[tuple[str, RunResult]]) -> str:
+    described = {
+        f"{result.run['topology']}, {result.nodes} workers, {len(result.edges)} edges"
+        + (f", {result.run['data']} data" if result.run.get("data") else "")
+        for _, result in runs
+    }
+    return described.pop() if len(described) == 1 else f"{len(described)} different meshes"
+
+
+def _common_target(runs: Sequence[tuple[str, RunResult]]) -> float | None:
+    targets = {result.target for _, result in runs}
+    return targets.pop() if len(targets) == 1 else None
+
+
+def _summed(counts: Ints) -> Ints:
+    summed: Ints = counts.sum(axis=1).cumsum()
+    return summed
+
+
+def _positive(values: Floats) -> Floats:
+    """A log axis has no place for zero, which rounding can bring about."""
+    return np.where(values > 0, values, np.nan)
