@@ -99,5 +99,21 @@ def seconds_by_kind(
     return kinds
 
 
+def bytes_always_sending(records: Records) -> tuple[int, int]:
+    """Payload and whole frames, had every skip been a delta.
+
+    A delta's frame is measured where a worker sent nothing else in a round; should there be no
+    such round, a skip is taken for a frame without its payload.
+    """
+    deltas, skips = int(records.deltas.sum()), int(records.skips.sum())
+    payload, frames = int(records.payload_bytes.sum()), int(records.sent_bytes.sum())
+    added = round(skips * payload / max(1, deltas))
+    alone = (records.skips == 0) & (records.deltas > 0)
+    if not alone.any():
+        return payload + added, frames + added
+    frame = records.sent_bytes[alone].sum() / records.deltas[alone].sum()
+    return payload + added, round((deltas + skips) * float(frame))
+
+
 def _up_to(counts: np.ndarray[Any, np.dtype[np.int64]], rounds: int | None) -> int | None:
     return None if rounds is None else int(counts[:rounds].sum())

@@ -1,0 +1,238 @@
+"""The result of a run in words and tables."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from dlag_lab.folder import RunFolder
+from dlag_lab.result import Floats, Ints, RunResult
+from dlag_lab.summary import bytes_always_sending, refreshed
+from dlag_lab.units import count, seconds, share, small
+
+_WIDTH = 92  # of the plain text, in characters
+_SHOWN = 5  # workers at either end of the list
+_KINDS = {
+    "compute": "computing",
+    "wait": "waiting for neighbors",
+    "send_and_rest": "sending and the rest",
+}
+
+
+def render(result: RunResult, figures: Sequence[Path] = ()) -> str:
+    """The report as plain text."""
+    text = io.StringIO()
+    console = Console(
+        file=text, width=_WIDTH, force_terminal=False, color_system=None, legacy_windows=False
+    )
+    print_report(result, console, figures)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+
+
+def print_report(result: RunResult, console: Console, figures: Sequence[Path] = ()) -> None:
+    """The report on a console, in color where it has any."""
+    summary = refreshed(result)
+    parts: list[RenderableType] = [*_headline(result), Text(), _totals(result, summary)]
+    if summary["deltas_skipped"]:
+        parts += [_heading("What the skips saved"), _savings(result, summary)]
+        parts.append(
+            _note("A skip saves a payload, not a packet: its token still crosses the edge.")
+        )
+        parts += [_heading("Who spoke most, who least"), _talkers(result)]
+    parts += [*_time(summary), *_process_facts(summary), *_places(result, figures)]
+    for part in parts:
+        # a line is never broken: paths and hashes are there to be copied
+        console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def write_report(folder: RunFolder, result: RunResult) -> list[Path]:
+    """Draw every figure, write report.txt, and say where they all are."""
+    from dlag_lab import figures  # brings matplotlib: only when something is drawn
+
+    drawn = {
+        "convergence": figures.convergence([(result.method, result)]),
+        "mesh": figures.mesh(result),
+        "raster": figures.raster(result),
+        "time": figures.times(result),
+    }
+    paths = []
+    for name, figure in drawn.items():
+        if figure is not None:
+            paths += figures.save(figure, folder.figures_path, name)
+    folder.report_path.write_text(render(result, paths), encoding="utf-8")
+    return [folder.report_path, *paths]
+
+
+def _headline(result: RunResult) -> list[Text]:
+    run = result.run
+    samples = None if result.shard_sizes is None else int(result.shard_sizes.sum())
+    facts = [
+        f"{run['data']} data" if run.get("data") else "",
+        f"{count(samples)} samples of dimension {run.get('dim', '-')}" if samples else "",
+        f"shards {run['shards']}" if run.get("shards") else "",
+        f"{run['problem']}" if run.get("problem") else "",
+        f"lambda {run['lam']:g}" if run.get("lam") is not None else "",
+        f"seed {run['seed']}" if run.get("seed") is not None else "",
+    ]
+    settings = ", ".join(f"{name} {_setting(value)}" for name, value in run["parameters"].items())
+    workers = "simulated workers" if run.get("mode") == "simulate" else "worker processes"
+    return [
+        Text(
+            f"{result.method} on {run['topology']}: {result.nodes} {workers}, "
+            f"{len(result.edges)} edges",
+            style="bold",
+        ),
+        Text(", ".join(filter(None, facts))),
+        Text(f"preset {run['preset']}: {settings}" if settings else f"preset {run['preset']}"),
+    ]
+
+
+def _totals(result: RunResult, summary: Mapping[str, Any]) -> Table:
+    records, reached = result.records, summary["rounds_to_target"]
+    columns = ["whole run"]
+    if result.target is not None:
+        columns.append(f"to {small(result.target)}" + (" (not reached)" if reached is None else ""))
+    table = _table("", *columns)
+
+    def once(name: str, value: str, until: str = "") -> None:
+        table.add_row(name, value, *[until][: len(columns) - 1])
+
+    def row(name: str, counts: Ints) -> None:
+        until = "-" if reached is None else count(int(counts[:reached].sum()))
+        once(name, count(int(counts.sum())), until)
+
+    row("rounds", np.ones(result.rounds, np.int64))
+    row("exchanges", np.strings.str_len(records.exchanges).max(axis=1))
+    row("messages sent (deltas over directed edges)", records.deltas)
+    row("messages skipped", records.skips)
+    once("  share skipped", share(result.skip_share), _share_until(result, reached))
+    row("payload bytes", records.payload_bytes)
+    row("bytes sent in rounds (frames and skip tokens)", records.sent_bytes)
+    if summary["bytes_control"] is not None:
+        once("control bytes", count(summary["bytes_control"]))
+    row("sample gradients", records.gradients)
+    once("suboptimality of the worst worker", small(summary["suboptimality"]))
+    once("consensus error", small(summary["consensus_error"]))
+    return table
+
+
+def _share_until(result: RunResult, rounds: int | None) -> str:
+    if rounds is None:
+        return "-"
+    sent, skipped = result.records.deltas[:rounds].sum(), result.records.skips[:rounds].sum()
+    return share(float(skipped / max(1, sent + skipped)))
+
+
+def _savings(result: RunResult, summary: Mapping[str, Any]) -> Table:
+    """What was sent, against the same run with a delta in place of every skip."""
+    sent, skipped = summary["deltas_sent"], summary["deltas_skipped"]
+    payload, frames = bytes_always_sending(result.records)
+    table = _table("", "as run", "always sending", "saved")
+    for name, value, unsaved in (
+        ("deltas", sent, sent + skipped),
+        ("skip tokens", skipped, 0),
+        ("payload bytes", summary["bytes_payload"], payload),
+        ("bytes sent in rounds", summary["bytes_sent"], frames),
+    ):
+        saved = share(1 - value / unsaved) if unsaved else ""
+        table.add_row(name, count(value), count(unsaved), saved)
+    return table
+
+
+def _talkers(result: RunResult) -> Table:
+    """H_i = mu_min / mu_i is the paper's importance factor: the smaller, the lazier."""
+    deltas, skips = result.records.deltas.sum(axis=0), result.records.skips.sum(axis=0)
+    sizes, mu = result.shard_sizes, _strong_convexity(result)
+    silent = skips / np.maximum(1, deltas + skips)
+    order = np.lexsort((np.arange(result.nodes), silent))
+    cut = order if result.nodes <= 2 * _SHOWN else np.r_[order[:_SHOWN], order[-_SHOWN:]]
+    table = _table(
+        "worker", "samples", "mu share", "H_i", "neighbors", "deltas", "skips", "skipped"
+    )
+    for place, i in enumerate(cut):
+        table.add_row(
+            str(i),
+            "-" if sizes is None else count(int(sizes[i])),
+            "-" if mu is None else f"{100 * mu[i] / mu.sum():.1f} %",
+            "-" if mu is None else f"{mu.min() / mu[i]:.2f}",
+            str(result.degrees[i]),
+            count(int(deltas[i])),
+            count(int(skips[i])),
+            share(float(silent[i])),
+            end_section=len(cut) < result.nodes and place == _SHOWN - 1,
+        )
+    return table
+
+
+def _strong_convexity(result: RunResult) -> Floats | None:
+    """mu_i as the run wrote it, or up to a factor: it grows with the samples of the shard."""
+    mu = result.run.get("mu")
+    if mu is not None and len(mu) == result.nodes:
+        return np.asarray(mu, dtype=np.float64)
+    sizes = result.shard_sizes
+    return None if sizes is None or not sizes.all() else sizes.astype(np.float64)
+
+
+def _time(summary: Mapping[str, Any]) -> list[RenderableType]:
+    wall, kinds = summary["seconds"], summary["seconds_by_kind"]
+    if wall is None and kinds is None:
+        return []
+    parts: list[RenderableType] = [_heading("Where the time went")]
+    if wall:
+        rate = summary["rounds"] / wall
+        parts.append(_note(f"{seconds(wall)} of rounds, {rate:.3g} rounds a second"))
+    if kinds is not None:
+        whose = "all workers" if summary.get("mode") == "simulate" else "mean of the workers"
+        table = _table("", whose, "share")
+        total = sum(kinds.values())
+        for kind, spent in kinds.items():
+            table.add_row(_KINDS[kind], seconds(spent), share(spent / total))
+        parts.append(table)
+    return parts
+
+
+def _process_facts(summary: Mapping[str, Any]) -> list[RenderableType]:
+    lines = []
+    for name in ("startup", "memory"):
+        if summary.get(name):
+            facts = ", ".join(f"{key} {_setting(value)}" for key, value in summary[name].items())
+            lines.append(_note(f"{name}: {facts}"))
+    if summary["theta_sha256"]:
+        lines.append(_note(f"final theta, SHA-256: {summary['theta_sha256']}"))
+    return [_heading("The processes"), *lines] if lines else []
+
+
+def _places(result: RunResult, figures: Sequence[Path]) -> list[RenderableType]:
+    lines = [_note(str(path)) for path in figures]
+    if result.path is not None:
+        lines.append(_note(f"run folder: {result.path}"))
+    return [_heading("Where to look"), *lines] if lines else []
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, show_edge=False)
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _heading(words: str) -> Padding:
+    return Padding(Text(words, style="bold"), (1, 0, 0, 0))
+
+
+def _note(words: str) -> Text:
+    return Text(f" {words}")
+
+
+def _setting(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
