@@ -22,7 +22,7 @@ from dlag_lab.result import COUNTS, MEASURES, Floats, Records, RunResult, Trajec
 from dlag_node.errors import ConfigError
 from dlag_node.rounds.record import SENT, SKIPPED, Record
 
-RUN_FIELDS = ("method", "preset", "parameters", "topology", "nodes", "edges")
+_RUN_FIELDS = ("method", "preset", "parameters", "topology", "nodes", "edges")
 
 # everything that a run may leave behind; run.json goes last, it is what makes the folder a run's
 _CONTENTS = (
@@ -115,12 +115,13 @@ class RunFolder:
         does not fit is a ConfigError that names the file and the line.
         """
         run = _read_object(self.run_path)
-        for field in RUN_FIELDS:
-            if field not in run:
-                raise ConfigError(f"{self.run_path}: no field {field!r}")
+        try:
+            _check_run(run)
+        except ValueError as exc:
+            raise ConfigError(f"{self.run_path}: {exc}") from exc
         measured = _read_lines(self.trajectory_path, _measurement)
-        per_node = [self._load_node(i) for i in range(int(run["nodes"]))]
-        rounds = min(len(measured), *map(len, per_node)) if per_node else 0
+        per_node = [self._load_node(i) for i in range(run["nodes"])]
+        rounds = min(len(measured), *map(len, per_node))
         if rounds == 0:
             raise ConfigError(f"{self.path}: no round that every node completed")
         suboptimality, consensus_error = np.array(measured[:rounds], dtype=np.float64).T
@@ -245,6 +246,22 @@ def _measurement(line: str, k: int) -> tuple[float, float]:
         for field in ("suboptimality", "consensus_error")
     )
     return suboptimality, consensus_error
+
+
+def _check_run(run: Mapping[str, Any]) -> None:
+    for field in _RUN_FIELDS:
+        if field not in run:
+            raise ValueError(f"no field {field!r}")
+    nodes, edges = run["nodes"], run["edges"]
+    if type(nodes) is not int or nodes < 1:
+        raise ValueError(f"nodes = {nodes!r}: expected a count of at least 1")
+    for edge in edges if type(edges) is list else [edges]:
+        if type(edge) is not list or len(edge) != 2 or not set(edge) <= set(range(nodes)):
+            raise ValueError(f"edge {edge!r}: expected two of the nodes 0 to {nodes - 1}")
+    if not isinstance(run["parameters"], dict):
+        raise ValueError(f"parameters = {run['parameters']!r}: expected an object")
+    if not isinstance(run.get("target"), int | float | None):
+        raise ValueError(f"target = {run['target']!r}: expected a number or null")
 
 
 def _check_types(record: Record) -> None:

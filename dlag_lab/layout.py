@@ -33,7 +33,9 @@ def positions(topology: str, nodes: int, edges: Sequence[tuple[int, int]]) -> Fl
         row, column = np.divmod(np.arange(nodes), shape[1])
         return np.stack([column, -row], axis=1).astype(np.float64)
     kind = topology.partition(":")[0]
-    if kind in _CIRCULAR or nodes < 3:
+    if nodes < 3:
+        return np.array([[float(i), 0.0] for i in range(nodes)]).reshape(nodes, 2)
+    if kind in _CIRCULAR:
         return _circle(nodes)
     if kind == "star":
         degrees = np.bincount(np.asarray(edges, dtype=np.int64).reshape(-1), minlength=nodes)

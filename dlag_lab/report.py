@@ -17,7 +17,7 @@ from rich.text import Text
 from dlag_lab.folder import RunFolder
 from dlag_lab.result import Floats, Ints, RunResult
 from dlag_lab.summary import bytes_always_sending, refreshed
-from dlag_lab.units import count, seconds, share, small
+from dlag_lab.units import count, seconds, share, small, some
 
 _WIDTH = 92  # of the plain text, in characters
 _SHOWN = 5  # workers at either end of the list
@@ -84,11 +84,10 @@ def _headline(result: RunResult) -> list[Text]:
         f"seed {run['seed']}" if run.get("seed") is not None else "",
     ]
     settings = ", ".join(f"{name} {_setting(value)}" for name, value in run["parameters"].items())
-    workers = "simulated workers" if run.get("mode") == "simulate" else "worker processes"
+    workers = some(result.nodes, "simulated worker" if run.get("mode") == "simulate" else "worker")
     return [
         Text(
-            f"{result.method} on {run['topology']}: {result.nodes} {workers}, "
-            f"{len(result.edges)} edges",
+            f"{result.method} on {run['topology']}: {workers}, {some(len(result.edges), 'edge')}",
             style="bold",
         ),
         Text(", ".join(filter(None, facts))),

@@ -10,6 +10,11 @@ def count(value: int | None) -> str:
     return "-" if value is None else f"{value:,}".replace(",", " ")
 
 
+def some(number: int, thing: str) -> str:
+    """`1 edge`, `40 edges`."""
+    return f"{count(number)} {thing}" + ("" if number == 1 else "s")
+
+
 def short(value: float) -> str:
     """Three digits and a prefix: `38.1 k`."""
     return _scaled(value, ("", "k", "M", "G", "T"))

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from dlag_lab.figures.style import COLORS, MUTED, framed, look, quiet_grid
 from dlag_lab.result import Floats, Ints, RunResult
-from dlag_lab.units import count, share, short, size, small
+from dlag_lab.units import count, share, short, size, small, some
 
 # beyond this ratio of the longest run to the shortest, a linear axis hides the shortest
 _LOG_RATIO = 40.0
@@ -123,7 +123,7 @@ def _scale(axes: Axes, panel: _Panel, ends: list[float]) -> None:
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, max(1.0, *ends) * 1.03)
-        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10], integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: panel.unit(value)))
 
 
@@ -157,7 +157,8 @@ def _comparison(runs: Sequence[tuple[str, RunResult]], target: float | None) -> 
 
 def _mesh_line(runs: Sequence[tuple[str, RunResult]]) -> str:
     described = {
-        f"{result.run['topology']}, {result.nodes} workers, {len(result.edges)} edges"
+        f"{result.run['topology']}, {some(result.nodes, 'worker')}, "
+        + some(len(result.edges), "edge")
         + (f", {result.run['data']} data" if result.run.get("data") else "")
         for _, result in runs
     }

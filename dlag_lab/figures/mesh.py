@@ -15,7 +15,7 @@ from matplotlib.ticker import PercentFormatter
 from dlag_lab.figures.style import INK, MUTED, framed, look
 from dlag_lab.layout import positions
 from dlag_lab.result import Floats, Ints, RunResult
-from dlag_lab.units import share, short
+from dlag_lab.units import share, short, some
 
 _EDGE = "#a9b2bb"
 _WIDEST = 9.0  # points, the edge with the most deltas
@@ -46,7 +46,7 @@ def mesh(result: RunResult) -> Figure:
         bar.set_label("rounds skipped by the worker")
         bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         bar.outline.set_visible(False)
-        _edge_legend(axes, crossed)
+        _edge_legend(axes, result, crossed)
     return figure
 
 
@@ -60,7 +60,8 @@ def headline(result: RunResult) -> str:
 def _lines(result: RunResult) -> str:
     lazy, sizes = result.lazy_share, result.shard_sizes
     if result.skip_share == 0:
-        return f"{result.run['topology']}, {result.nodes} workers, {len(result.edges)} edges"
+        workers, edges = some(result.nodes, "worker"), some(len(result.edges), "edge")
+        return f"{result.run['topology']}, {workers}, {edges}"
     text = (
         f"workers stay silent in {share(float(lazy.min()))} to {share(float(lazy.max()))} of rounds"
     )
@@ -82,18 +83,27 @@ def _draw_edges(axes: Axes, result: RunResult, at: Floats) -> Floats:
     """Every delta of a worker crosses each of its edges."""
     each = result.records.deltas.sum(axis=0) / np.maximum(1, result.degrees)
     crossed = np.array([each[i] + each[j] for i, j in result.edges], dtype=np.float64)
-    widths = _WIDEST * crossed / max(1.0, float(crossed.max(initial=0.0)))
     segments = [at[[i, j]] for i, j in result.edges]
     axes.add_collection(
-        LineCollection(segments, linewidths=np.maximum(0.4, widths), colors=_EDGE, zorder=1)
+        LineCollection(segments, linewidths=_widths(result, crossed), colors=_EDGE, zorder=1)
     )
     return crossed
+
+
+def _widths(result: RunResult, crossed: Floats) -> Floats:
+    widest = _WIDEST * _shrink(result.nodes)
+    return np.maximum(0.4, widest * crossed / max(1.0, float(crossed.max(initial=0.0))))
+
+
+def _shrink(nodes: int) -> float:
+    """Large meshes are drawn finer."""
+    return float(min(1.0, np.sqrt(40 / max(1, nodes))))
 
 
 def _draw_nodes(axes: Axes, result: RunResult, at: Floats) -> None:
     shades = colormaps["viridis"](result.lazy_share)
     sizes = result.shard_sizes
-    largest = _LARGEST * min(1.0, np.sqrt(40 / max(1, result.nodes)))
+    largest = _LARGEST * _shrink(result.nodes)
     relative = np.ones(result.nodes) if sizes is None else sizes / max(1, int(sizes.max()))
     # a floor, so that the number fits into the smallest node too
     diameters = largest * np.sqrt(np.maximum(0.3, relative))
@@ -102,42 +112,45 @@ def _draw_nodes(axes: Axes, result: RunResult, at: Floats) -> None:
     )
     for i, (x, y) in enumerate(at):
         light = float(shades[i, :3] @ (0.2126, 0.7152, 0.0722)) > 0.45
+        number = str(i if sizes is None else sizes[i])
         axes.annotate(
-            str(i if sizes is None else sizes[i]),
+            number,
             (x, y),
             ha="center",
             va="center_baseline",
-            size=max(5.0, 0.3 * largest),
+            # a digit is about 0.7 of its size wide
+            size=max(3.5, min(0.3 * largest, 1.25 * diameters[i] / len(number))),
             weight="bold",
             color=INK if light else "white",
             zorder=4,
         )
         if sizes is not None:
-            offset = diameters[i] / 2 * 0.72 + 3
+            offset = diameters[i] / 2 * 0.75 + 4 * _shrink(result.nodes)
             axes.annotate(
                 str(i), (x, y), (offset, -offset), textcoords="offset points",
-                size=7, color=MUTED, ha="left", va="center", zorder=4,
+                size=7 * _shrink(result.nodes), color=MUTED, ha="left", va="center", zorder=2,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
             )  # fmt: skip
 
 
 def _fit(axes: Axes, at: Floats) -> None:
-    low, high = at.min(axis=0), at.max(axis=0)
-    room = 0.08 * float(max(np.max(high - low), 1.0)) + 0.1
-    axes.set_xlim(low[0] - room, high[0] + room)
-    axes.set_ylim(low[1] - room, high[1] + room)
+    """All nodes with some room around them; a chain still gets a picture, not a stripe."""
+    middle = (at.min(axis=0) + at.max(axis=0)) / 2
+    half = np.ptp(at, axis=0) / 2
+    half = np.maximum(half, 0.5 * max(1.0, float(half.max())))
+    half = half + 0.16 * half.max() + 0.1
+    axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
+    axes.set_ylim(middle[1] - half[1], middle[1] + half[1])
     axes.set_aspect("equal")
 
 
-def _edge_legend(axes: Axes, crossed: Floats) -> None:
+def _edge_legend(axes: Axes, result: RunResult, crossed: Floats) -> None:
     if crossed.size == 0 or crossed.max() == 0:
         return
-    shown = sorted({float(crossed.min()), float(crossed.max())})
-    handles = [
-        Line2D([], [], color=_EDGE, lw=max(0.4, _WIDEST * value / float(crossed.max())))
-        for value in shown
-    ]
+    widths = _widths(result, crossed)
+    shown = {float(crossed[i]): widths[i] for i in (crossed.argmin(), crossed.argmax())}
     axes.legend(
-        handles,
+        [Line2D([], [], color=_EDGE, lw=width) for width in shown.values()],
         [f"{short(value)} deltas" for value in shown],
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),

@@ -7,12 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from dlag_lab.figures.mesh import headline
 from dlag_lab.figures.style import COLORS, MUTED, framed, look, quiet_grid
 from dlag_lab.result import Floats, RunResult
+from dlag_lab.units import some
 
 MAX_COLUMNS = 400  # at three pixels and more each, no column is lost in a picture 11 inches wide
 _LEAST_SHADE = 0.3  # of a bin with a single delta in it: clearly no skip
@@ -86,6 +87,7 @@ def _draw_raster(axes: Axes, sent: NDArray[np.bool_], had: NDArray[np.bool_], wi
     # thin white lines keep the rows apart
     axes.hlines(np.arange(nodes - 1) + 0.5, 0, rounds, color="white", lw=1.2 if nodes < 60 else 0.3)
     axes.set_xlabel("round")
+    axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 2.5, 5, 10], integer=True))
     axes.set_ylabel("worker")
     axes.set_yticks(np.arange(0, nodes, _tick_step(nodes)))
     axes.tick_params(axis="y", length=0, labelsize=8)
@@ -141,7 +143,7 @@ def _lines(result: RunResult) -> str:
     sent, had = result.records.first_exchange()
     at_once = (had & ~sent).sum(axis=1) / np.maximum(1, had.sum(axis=1))
     return (
-        f"{result.rounds} rounds; on average {at_once.mean() * result.nodes:.1f} "
+        f"{some(result.rounds, 'round')}; on average {at_once.mean() * result.nodes:.1f} "
         f"of {result.nodes} workers are silent in a round"
     )
 

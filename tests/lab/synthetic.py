@@ -71,7 +71,7 @@ def write_run(
     run = asked() if run is None else run
     folder = RunFolder.create(path, force=False)
     folder.write_run(run)
-    degrees = np.bincount(np.asarray(run["edges"]).reshape(-1), minlength=run["nodes"])
+    degrees = np.bincount(np.asarray(run["edges"], dtype=int).reshape(-1), minlength=run["nodes"])
     rng = np.random.default_rng(0)
     for i in range(run["nodes"]):
         age, lines = 0, []

@@ -87,6 +87,10 @@ def edit(line: int, change: Callable[[str], str]) -> Callable[[Path], None]:
     return apply
 
 
+def change(**fields: object) -> Callable[[Path], None]:
+    return lambda path: write_json(path, asked(**fields))
+
+
 @pytest.mark.parametrize(
     ("file", "damage", "message"),
     [
@@ -94,6 +98,12 @@ def edit(line: int, change: Callable[[str], str]) -> Callable[[Path], None]:
         ("run.json", lambda p: p.write_text("{"), r"run\.json: Expecting"),
         ("run.json", lambda p: p.write_text("[]"), r"run\.json: expected a JSON object"),
         ("run.json", lambda p: p.write_text("{}"), r"run\.json: no field 'method'"),
+        ("run.json", change(nodes="16"), r"run\.json: nodes = '16': expected a count"),
+        ("run.json", change(nodes=0), r"run\.json: nodes = 0: expected a count"),
+        ("run.json", change(edges=[[0, 1], [3, 16]]), r"edge \[3, 16\]: expected two of the nodes"),
+        ("run.json", change(edges="all"), r"edge 'all': expected two of the nodes 0 to 15"),
+        ("run.json", change(parameters=None), r"run\.json: parameters = None"),
+        ("run.json", change(target="low"), r"run\.json: target = 'low': expected a number"),
         ("summary.json", lambda p: p.write_text("{"), r"summary\.json: Expecting"),
         ("trajectory.jsonl", Path.unlink, r"trajectory\.jsonl is missing"),
         ("trajectory.jsonl", lambda p: p.write_text(""), "no round that every node completed"),

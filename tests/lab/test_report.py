@@ -25,7 +25,7 @@ def test_the_report_holds_the_exact_counts(dlag: RunResult) -> None:
     text = render(dlag)
     # degrees 10 + 14 + 14 + 10, telling every 1, 2, 3 and 4 rounds
     sent, skipped = 10 * 300 + 14 * 150 + 14 * 100 + 10 * 75, 7_150
-    assert "dlag on grid:4x4: 16 worker processes, 24 edges" in text
+    assert "dlag on grid:4x4: 16 workers, 24 edges" in text
     assert line_of(text, "rounds").split()[-2:] == ["300", "253"]
     assert units.count(sent) in line_of(text, "messages sent")
     assert line_of(text, "messages sent").endswith(" 6 138")
