@@ -5,6 +5,7 @@ DlagError
   ProtocolError
     LocalProtocolError        we broke the rules: a bug here
     RemoteProtocolError       the peer broke them: names the peer, frame and expectation
+  PeerRefused                 a peer does not take us for a member of its run, and says why
   NeighborTimeout             node, neighbor, exchange, seconds waited
   ConvergenceError            the numbers went bad: non-finite iterate, oracle out of budget
   RunAborted                  somebody else in the run failed, and said why
@@ -31,6 +32,10 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """A peer broke the rules; the message names the peer, the frame and what was expected."""
+
+
+class PeerRefused(DlagError):
+    """A neighbor or the coordinator does not take us for a member of its run."""
 
 
 class NeighborTimeout(DlagError):

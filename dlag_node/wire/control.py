@@ -1,0 +1,165 @@
+"""What a node and the coordinator say to each other, before round 1.
+
+node                      coordinator
+Join         ->
+             <-           Enrol            an id, and what the shard looks like
+Fetch (k)    ->
+             <-           Chunk (k)        the shard's bytes, piece by piece
+Report       ->                            sample count, mu_i, L_i: never a sample
+             <-           Assignment       once all have reported: neighbors, row of U, constants
+Started, Finished or Failed  ->            for the operator's eyes; nobody waits for them
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.limits import CHUNK_BYTES, MAX_DIM, MAX_NODES, MAX_TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A node asks for a place."""
+
+    CODE: ClassVar[int] = 20
+    version: int
+    wanted: int | None  # an id of the operator's choice
+
+
+@dataclass(frozen=True, slots=True)
+class Enrol:
+    """The node's id and its shard: labels and rows, `entries` stored values (None: dense)."""
+
+    CODE: ClassVar[int] = 21
+    run: str
+    node: int
+    problem: str
+    lam: float
+    n0: int
+    samples: int
+    dim: int
+    entries: int | None
+    size: int  # bytes of the shard
+    sha256: str
+
+    def __post_init__(self) -> None:
+        _check(0 <= self.node < MAX_NODES, f"node is {self.node}")
+        _check(1 <= self.dim <= MAX_DIM, f"dim is {self.dim}")
+        _check(1 <= self.samples <= self.n0, f"samples is {self.samples} of n0 = {self.n0}")
+        _check(self.entries is None or self.entries >= 0, f"entries is {self.entries}")
+        _check(self.size >= 0, f"size is {self.size}")
+
+    @property
+    def chunks(self) -> int:
+        """How many pieces the shard comes in."""
+        return -(-self.size // CHUNK_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Ask for one piece of the shard."""
+
+    CODE: ClassVar[int] = 22
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One piece of the shard."""
+
+    CODE: ClassVar[int] = 23
+    chunk: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the neighbors can reach a node, and all that it ever tells about its data."""
+
+    CODE: ClassVar[int] = 24
+    address: str
+    samples: int
+    mu: float
+    L: float
+
+    def __post_init__(self) -> None:
+        _check(len(self.address) <= MAX_TEXT, "the address is too long")
+        _check(self.samples >= 1, f"samples is {self.samples}")
+        _check(math.isfinite(self.mu) and self.mu > 0, f"mu is {self.mu}")
+        _check(math.isfinite(self.L) and self.mu <= self.L, f"L is {self.L}, mu is {self.mu}")
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A neighbor: its id, where it can be reached, and U_ij."""
+
+    node: int
+    address: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Everything a node needs from the coordinator for the whole run."""
+
+    CODE: ClassVar[int] = 25
+    config: str  # hash of what all nodes must agree on
+    method: str
+    preset: str
+    rounds: int
+    seed: int
+    own_weight: float  # U_ii
+    peers: tuple[Peer, ...]  # ascending id
+    spectrum: tuple[float, ...]  # of U, descending
+    mu_min: float
+    L_max: float
+
+    def __post_init__(self) -> None:
+        ids = [peer.node for peer in self.peers]
+        _check(ids == sorted(set(ids)), f"peers are {ids}, not in ascending id")
+        _check(self.rounds >= 1, f"rounds is {self.rounds}")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The node has all of its links and is in its first round."""
+
+    CODE: ClassVar[int] = 26
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The node has done all of its rounds."""
+
+    CODE: ClassVar[int] = 27
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The node gave up, for this reason."""
+
+    CODE: ClassVar[int] = 28
+    reason: str
+
+    def __post_init__(self) -> None:
+        _check(len(self.reason) <= MAX_TEXT, "the reason is too long")
+
+
+FromNode = Join | Fetch | Report | Started | Finished | Failed
+FromCoordinator = Enrol | Chunk | Assignment | Refuse | Abort
+
+FROM_NODE: dict[int, type[FromNode]] = {
+    kind.CODE: kind for kind in (Join, Fetch, Report, Started, Finished, Failed)
+}
+FROM_COORDINATOR: dict[int, type[FromCoordinator]] = {
+    kind.CODE: kind for kind in (Enrol, Chunk, Assignment, Refuse, Abort)
+}
+
+
+def _check(holds: bool, found: str) -> None:
+    if not holds:
+        raise ValueError(found)

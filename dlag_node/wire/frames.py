@@ -1,0 +1,137 @@
+"""What neighbors say to each other.
+
+Each edge carries exactly one round frame an exchange, a `Delta` or a `Skip`. The rest opens,
+repairs and ends a link: `Hello` and `Welcome` prove that both ends belong to the same run, `Need`
+asks for everything from an exchange on, `Done` and `Abort` say goodbye.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlag_node.wire.limits import MAX_NODES, MAX_SEQ, MAX_TEXT
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delta:
+    """A vector for exchange `seq`: little-endian float64 on the wire, all finite."""
+
+    CODE: ClassVar[int] = 1
+    seq: int
+    vector: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Silence in exchange `seq`, said aloud: a few bytes that tell silent from slow."""
+
+    CODE: ClassVar[int] = 2
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """First words on a link, from the side that connected; `need` is the exchange it is at."""
+
+    CODE: ClassVar[int] = 3
+    version: int
+    run: str
+    config: str
+    node: int
+    need: int
+
+    def __post_init__(self) -> None:
+        _check(0 <= self.node < MAX_NODES, f"node is {self.node}")
+        _check_seq(self.need)
+        _check_text(self.run)
+        _check_text(self.config)
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome(Hello):
+    """The answer to a Hello that was accepted, with the same words about ourselves."""
+
+    CODE: ClassVar[int] = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """ "Send me everything from exchange `seq` on": for start-up, gaps and recovery."""
+
+    CODE: ClassVar[int] = 5
+    seq: int
+
+    def __post_init__(self) -> None:
+        _check_seq(self.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """ "I do not know this connection: say Hello"; a link was re-made behind the sockets."""
+
+    CODE: ClassVar[int] = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The peer does not belong to this run, for this reason."""
+
+    CODE: ClassVar[int] = 7
+    reason: str
+
+    def __post_init__(self) -> None:
+        _check_text(self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The sender has finished and holds every frame before exchange `seq`."""
+
+    CODE: ClassVar[int] = 8
+    seq: int
+
+    def __post_init__(self) -> None:
+        _check_seq(self.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Somebody in the run failed for this reason: pass it on and stop."""
+
+    CODE: ClassVar[int] = 9
+    reason: str
+
+    def __post_init__(self) -> None:
+        _check_text(self.reason)
+
+
+RoundFrame = Delta | Skip
+Frame = Delta | Skip | Hello | Welcome | Need | Who | Refuse | Done | Abort
+
+
+def all_finite(vector: Array) -> bool:
+    """Whether every entry is finite.
+
+    One dot product in the usual case; a look at each entry only where its square overflows.
+    """
+    return math.isfinite(vector.dot(vector)) or bool(np.isfinite(vector).all())
+
+
+def _check(holds: bool, found: str) -> None:
+    if not holds:
+        raise ValueError(found)
+
+
+def _check_seq(seq: int) -> None:
+    _check(0 <= seq < MAX_SEQ, f"exchange {seq} is out of range")
+
+
+def _check_text(text: str) -> None:
+    _check(len(text) <= MAX_TEXT, f"a text of {len(text)} characters, the limit is {MAX_TEXT}")

@@ -1,0 +1,28 @@
+"""Every limit of the wire, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PROTOCOL = 1  # spoken version; peers of another one are refused
+
+MAX_NODES = 10_000
+MAX_DIM = 10_000_000  # 80 MB a delta
+MAX_TEXT = 2_000  # characters of a reason, a method's text, an address
+MAX_SEQ = 2**53  # exchanges in a run
+CHUNK_BYTES = 1 << 20  # one piece of a shard
+MAX_CONTROL_BYTES = CHUNK_BYTES + 4_096  # a chunk and its envelope; an assignment's spectrum fits
+FLOAT_BYTES = 8
+ENVELOPE_BYTES = 64  # more than any frame needs beside its vector
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a frame of one run may be: it follows from the dimension of its vectors."""
+
+    dim: int
+
+    @property
+    def frame_bytes(self) -> int:
+        """No honest frame between nodes is larger than a vector or a hello with their envelope."""
+        return max(FLOAT_BYTES * self.dim, 4 * MAX_TEXT) + ENVELOPE_BYTES

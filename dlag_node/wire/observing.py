@@ -1,0 +1,62 @@
+"""What a node tells a laboratory that watches the run, and the one word it hears back.
+
+The laboratory knows all the data and measures suboptimality; the node does not. It answers with a
+`Horizon`: how far the node may go. A node that nobody watches has the horizon of its assignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The node has all of its links; CPU seconds and resident bytes so far."""
+
+    CODE: ClassVar[int] = 40
+    node: int
+    cpu: float
+    resident: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """theta_i after the rounds before `rounds`, one vector each, and the counts of those rounds."""
+
+    CODE: ClassVar[int] = 41
+    node: int
+    rounds: int  # finished
+    age: int
+    deltas: int
+    skips: int
+    thetas: bytes  # little-endian float64, one row a round
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """The node is done: what it cost."""
+
+    CODE: ClassVar[int] = 42
+    node: int
+    rounds: int
+    control_bytes: int  # frames that open, repair and end links
+    cpu: float
+    resident: int
+    seconds: float  # from the first round's begin to the last one's end
+    refused: int  # frames that were dropped, from neighbors and strangers
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Go on until `rounds` rounds are finished; `final`: and then end."""
+
+    CODE: ClassVar[int] = 43
+    rounds: int
+    final: bool
+
+
+FromNode = Ready | Snapshots | Farewell
+
+FROM_NODE: dict[int, type[FromNode]] = {kind.CODE: kind for kind in (Ready, Snapshots, Farewell)}
+FROM_LABORATORY: dict[int, type[Horizon]] = {Horizon.CODE: Horizon}
