@@ -1,0 +1,54 @@
+"""A round is a generator: it yields an Exchange, receives an Inbox, and returns what it did.
+
+A method performs no IO, reads no clock and logs nothing. Zero, one or K exchanges in a round are
+all natural; shared steps are shared with `yield from`; a test is `next` and `send`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Inbox = Mapping[int, Array | None]  # neighbor id -> its vector, or None where it was silent
+
+T = TypeVar("T")
+Flow = Generator["Exchange", Inbox, T]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """One crossing of the barrier: the same vector for every neighbor, or None for silence.
+
+    A yielded vector is given away: the method never writes into it again.
+    """
+
+    payload: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """What worker i did in one round."""
+
+    gradients: int  # sample gradients
+    step: float  # ||x^{k+1} - x^k||
+    age: int  # d_i^k, rounds since the neighbors last heard the lazy vector
+
+
+class Method(Protocol):
+    """One worker's side of an optimisation method, whole between two rounds."""
+
+    @property
+    def theta(self) -> Array:
+        """Worker i's estimate of the minimiser after the last finished round."""
+
+    @property
+    def parameters(self) -> dict[str, float | int | str]:
+        """The effective parameters, by the paper's letters."""
+
+    def round(self) -> Flow[RoundReport]:
+        """One iteration k."""

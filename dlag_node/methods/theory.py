@@ -1,0 +1,61 @@
+"""The constants that the paper's theorems give for a problem and a gossip matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, sqrt
+
+from dlag_node.graphs.spectrum import Spectrum
+
+
+@dataclass(frozen=True, slots=True)
+class DualConstants:
+    """Proposition 1 for the gossip matrix with this spectrum: U, or P_K(U) for MDLAG."""
+
+    alpha: float  # strong convexity of G on 1-orthogonal xi: sigma_{n-1} / L_max
+    beta: float  # smoothness of G: sigma_1 / mu_min
+    sigma_1: float
+    mu_min: float
+
+    @property
+    def kappa(self) -> float:
+        """beta / alpha = kappa_F / zeta."""
+        return self.beta / self.alpha
+
+    def momentum(self, s: float) -> float:
+        """(sqrt(s kappa) - 1) / (sqrt(s kappa) + 1)."""
+        root = sqrt(s * self.kappa)
+        return (root - 1.0) / (root + 1.0)
+
+    def gamma(self, D: int) -> float:
+        """Theorem 1: alpha beta mu_min^2 / (288 D ||sqrt U||^4) * exp(-2 D / sqrt kappa)."""
+        return self._scale / (288.0 * D) * exp(-2.0 * D / sqrt(self.kappa))
+
+    def c(self, D: int) -> float:
+        """Theorem 1: alpha beta mu_min^2 / (1200 D ||sqrt U||^4) * exp(-2 (D+1) / sqrt kappa)."""
+        return self._scale / (1200.0 * D) * exp(-2.0 * (D + 1) / sqrt(self.kappa))
+
+    @property
+    def _scale(self) -> float:
+        """alpha beta mu_min^2 / ||sqrt U||^4, where ||sqrt U||^4 = sigma_1^2."""
+        return self.alpha * self.beta * self.mu_min**2 / self.sigma_1**2
+
+
+def dual_constants(spectrum: Spectrum, *, mu_min: float, L_max: float) -> DualConstants:
+    """alpha and beta of Proposition 1."""
+    return DualConstants(
+        alpha=spectrum.sigma_gap / L_max,
+        beta=spectrum.sigma_1 / mu_min,
+        sigma_1=spectrum.sigma_1,
+        mu_min=mu_min,
+    )
+
+
+def certified_reduction(c: float, kappa_i: float) -> float:
+    """How far a subproblem's gradient norm must fall so that Lemma 1's contraction is certain.
+
+    With mu ||theta - theta*|| <= ||grad|| <= L ||theta - theta*||, a fall by R makes
+    ||theta^k - theta*||^2 <= (kappa_i R)^2 ||theta^{k-1} - theta*||^2, so R = sqrt(c/2) / kappa_i
+    gives the factor c/2 that the proof of Lemma 1 asks for.
+    """
+    return sqrt(c / 2.0) / kappa_i

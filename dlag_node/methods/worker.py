@@ -1,0 +1,36 @@
+"""What worker i knows when its method begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlag_node.graphs.spectrum import Spectrum
+from dlag_node.methods.gossip import Neighborhood
+from dlag_node.problems import Problem
+
+_PRIVATE_STREAM = 1  # spawn key of the workers' own random streams
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Worker i: its objective, its row of U, and the constants of the whole run."""
+
+    node: int
+    problem: Problem
+    hood: Neighborhood
+    spectrum: Spectrum  # of U
+    mu_min: float
+    L_max: float
+    seed: int
+
+    @property
+    def kappa_F(self) -> float:
+        """L_max / mu_min, the condition number of F."""
+        return self.L_max / self.mu_min
+
+    def random_stream(self) -> np.random.Generator:
+        """Worker i's own stream, spawned from the seed of the run."""
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(_PRIVATE_STREAM, self.node))
+        return np.random.default_rng(sequence)
