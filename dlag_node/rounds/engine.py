@@ -1,0 +1,133 @@
+"""The round engine: frames in, frames out, a method in between, and no socket in sight."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from dlag_node.errors import LocalProtocolError, RemoteProtocolError
+from dlag_node.methods.flow import Exchange, Flow, Method, RoundReport
+from dlag_node.rounds.barrier import Barrier
+from dlag_node.rounds.ledger import Ledger
+from dlag_node.rounds.record import Record
+from dlag_node.wire.codec import Codec
+from dlag_node.wire.frames import Delta, RoundFrame, Skip
+
+# A frame of exchange q from a neighbor proves that it has all of ours up to q - 1, and it can be
+# one exchange behind us: two frames an edge are in doubt, never more.
+KEPT_FRAMES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A frame of ours, encoded once for every neighbor."""
+
+    frame: RoundFrame
+    raw: bytes
+
+
+class Engine:
+    """Drives one worker's method through its exchanges; the simulator and the network share it.
+
+    Between two rounds the method is whole: `advance` returns None there, `records` has grown by
+    one, and whoever drives decides whether `advance` is called again.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        *,
+        node: int,
+        neighbors: Sequence[int],
+        codec: Codec,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.method = method
+        self.node = node
+        self.barrier = Barrier(neighbors)
+        self.rounds = 0  # finished
+        self.last_record: Record | None = None
+        self._codec = codec
+        self._ledger = Ledger(node, len(self.barrier.neighbors))
+        self._flow: Flow[RoundReport] | None = None
+        self._kept: deque[Outgoing] = deque(maxlen=KEPT_FRAMES)
+        self._clock = clock
+        self._waiting_since = 0.0
+
+    @property
+    def seq(self) -> int:
+        """The exchange we are at: its frames are the ones we lack."""
+        return self.barrier.seq
+
+    @property
+    def between_rounds(self) -> bool:
+        """Whether the method is whole: a round has ended and the next has not begun."""
+        return self._flow is None
+
+    @property
+    def ready(self) -> bool:
+        """Whether `advance` can go on: inside a round it needs every neighbor's frame."""
+        return self._flow is None or self.barrier.whole
+
+    def deliver(self, neighbor: int, frame: RoundFrame) -> bool:
+        """Take a neighbor's frame; cheap. False for a harmless repeat."""
+        return self.barrier.put(neighbor, frame)
+
+    def advance(self) -> Outgoing | None:
+        """Run the method to its next exchange and return our frame, or None at a round's end.
+
+        Heavy: the method computes in here.
+        """
+        started = self._clock()
+        if self._flow is None:
+            self._flow = self.method.round()
+            exchange = self._resume(lambda flow: next(flow))
+        else:
+            self._ledger.spend(wait=started - self._waiting_since)
+            inbox = self.barrier.open()
+            exchange = self._resume(lambda flow: flow.send(inbox))
+        if isinstance(exchange, RoundReport):
+            self._ledger.spend(compute=self._clock() - started)
+            self.last_record = self._ledger.close(self.rounds, exchange)
+            self.rounds += 1
+            self._flow = None
+            return None
+        outgoing = self._frame(exchange)
+        self._kept.append(outgoing)
+        self._waiting_since = self._clock()
+        self._ledger.spend(compute=self._waiting_since - started)
+        return outgoing
+
+    def frames_from(self, seq: int) -> list[Outgoing]:
+        """Our frames from exchange `seq` on, for a neighbor that may lack them."""
+        kept = [outgoing for outgoing in self._kept if outgoing.frame.seq >= seq]
+        oldest = self._kept[0].frame.seq if self._kept else 0
+        if seq < oldest:
+            raise RemoteProtocolError(
+                f"a neighbor needs exchange {seq}, but we keep only those from {oldest} on"
+            )
+        return kept
+
+    def _resume(self, step: Callable[[Flow[RoundReport]], Exchange]) -> Exchange | RoundReport:
+        assert self._flow is not None
+        try:
+            return step(self._flow)
+        except StopIteration as end:
+            report = end.value
+            if not isinstance(report, RoundReport):
+                raise LocalProtocolError(f"a round returned {report!r:.60}") from None
+            return report
+
+    def _frame(self, exchange: Exchange) -> Outgoing:
+        seq = self.barrier.seq
+        frame: RoundFrame
+        if exchange.payload is None:
+            frame = Skip(seq)
+        else:
+            exchange.payload.flags.writeable = False  # given away: the simulator shares the object
+            frame = Delta(seq, exchange.payload)
+        raw = self._codec.encode(frame)
+        self._ledger.count(frame, raw)
+        return Outgoing(frame, raw)

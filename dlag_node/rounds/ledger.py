@@ -1,0 +1,57 @@
+"""What a worker sent, skipped and computed in a round: counted where it happens, exact."""
+
+from __future__ import annotations
+
+from dlag_node.methods.flow import RoundReport
+from dlag_node.rounds.record import SENT, SKIPPED, Record
+from dlag_node.wire.frames import Delta, RoundFrame
+
+
+class Ledger:
+    """Counts one worker's round; a message is one delta over one directed edge."""
+
+    def __init__(self, node: int, edges: int) -> None:
+        self._node = node
+        self._edges = edges  # of this worker: each frame leaves over all of them
+        self._clear()
+
+    def count(self, frame: RoundFrame, raw: bytes) -> None:
+        """One exchange's frame, about to leave to every neighbor."""
+        self._sent_bytes += len(raw) * self._edges
+        if type(frame) is Delta:
+            self._exchanges += SENT
+            self._payload_bytes += frame.vector.nbytes * self._edges
+        else:
+            self._exchanges += SKIPPED
+
+    def spend(self, *, compute: float = 0.0, wait: float = 0.0) -> None:
+        """Seconds of this round that went into the method, or into waiting at the barrier."""
+        self._compute += compute
+        self._wait += wait
+
+    def close(self, k: int, report: RoundReport) -> Record:
+        """The record of round k; the next round starts from nothing."""
+        deltas = self._exchanges.count(SENT)
+        record = Record(
+            node=self._node,
+            k=k,
+            exchanges=self._exchanges,
+            deltas=deltas * self._edges,
+            skips=(len(self._exchanges) - deltas) * self._edges,
+            payload_bytes=self._payload_bytes,
+            sent_bytes=self._sent_bytes,
+            gradients=report.gradients,
+            step=report.step,
+            age=report.age,
+            compute=self._compute,
+            wait=self._wait,
+        )
+        self._clear()
+        return record
+
+    def _clear(self) -> None:
+        self._exchanges = ""
+        self._payload_bytes = 0
+        self._sent_bytes = 0
+        self._compute = 0.0
+        self._wait = 0.0

@@ -1,0 +1,29 @@
+"""From the coordinator's words to an engine: the same for a node and for the simulator."""
+
+from __future__ import annotations
+
+from dlag_node.graphs.spectrum import Spectrum
+from dlag_node.methods import Neighborhood, Worker, build_method, parse_method
+from dlag_node.problems import Problem
+from dlag_node.rounds.engine import Engine
+from dlag_node.wire.codec import Codec
+from dlag_node.wire.control import Assignment, Enrol
+
+
+def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem, codec: Codec) -> Engine:
+    """The engine that drives this worker's method."""
+    hood = Neighborhood(
+        assignment.own_weight, {peer.node: peer.weight for peer in assignment.peers}
+    )
+    worker = Worker(
+        node=enrol.node,
+        problem=problem,
+        hood=hood,
+        spectrum=Spectrum(assignment.spectrum),
+        mu_min=assignment.mu_min,
+        L_max=assignment.L_max,
+        seed=assignment.seed,
+    )
+    method = build_method(parse_method(assignment.method, assignment.preset), worker)
+    neighbors = [peer.node for peer in assignment.peers]
+    return Engine(method, node=enrol.node, neighbors=neighbors, codec=codec)
