@@ -1,0 +1,92 @@
+"""`dlag-node`: one worker as a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dlag_node.net.node import NodeSettings, run_node
+from dlag_node.process import run_command, run_process, set_up_logging
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+Coordinator = Annotated[
+    str,
+    typer.Option(envvar="DLAG_COORDINATOR", help="Where the coordinator listens: tcp://host:port."),
+]
+Bind = Annotated[
+    str,
+    typer.Option(envvar="DLAG_BIND", help="Where to listen for neighbors; port * is any free one."),
+]
+Advertise = Annotated[
+    str | None,
+    typer.Option(envvar="DLAG_ADVERTISE", help="Where neighbors reach us, if not where we listen."),
+]
+NodeId = Annotated[
+    int | None, typer.Option("--id", envvar="DLAG_ID", help="Ask for this id; else any free one.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_OUT", help="Folder for this node's records and theta snapshots."),
+]
+Observer = Annotated[
+    str | None,
+    typer.Option(envvar="DLAG_OBSERVER", help="A laboratory that watches: tcp://host:port."),
+]
+JoinTimeout = Annotated[
+    float,
+    typer.Option(envvar="DLAG_JOIN_TIMEOUT", help="Seconds to wait for the coordinator."),
+]
+NeighborTimeout = Annotated[
+    float,
+    typer.Option(envvar="DLAG_NEIGHBOR_TIMEOUT", help="Seconds to wait for a neighbor's frame."),
+]
+LogLevel = Annotated[
+    str, typer.Option(envvar="DLAG_LOG_LEVEL", help="debug, info, warning or error.")
+]
+Lifeline = Annotated[int | None, typer.Option(hidden=True)]
+
+
+@app.command()
+def node(
+    coordinator: Coordinator,
+    bind: Bind = "tcp://127.0.0.1:*",
+    advertise: Advertise = None,
+    node_id: NodeId = None,
+    out: Out = None,
+    observer: Observer = None,
+    join_timeout: JoinTimeout = 600.0,
+    neighbor_timeout: NeighborTimeout = 120.0,
+    log_level: LogLevel = "info",
+    lifeline: Lifeline = None,
+) -> None:
+    """Join a run as one worker: shard and neighbors come from the coordinator, then it trains.
+
+    Exit codes: 0 done, 1 failed, 2 wrong settings, 130 interrupted, 143 terminated.
+    """
+    set_up_logging("node" if node_id is None else f"node-{node_id:03d}", log_level)
+    settings = NodeSettings(
+        coordinator=coordinator,
+        bind=bind,
+        advertise=advertise,
+        node=node_id,
+        out=out,
+        observer=observer,
+        join_timeout=join_timeout,
+        neighbor_timeout=neighbor_timeout,
+    )
+    raise typer.Exit(run_process(lambda: run_node(settings), lifeline=lifeline))
+
+
+def run(argv: list[str]) -> int:
+    """The command with these arguments; returns its exit code."""
+    return run_command(app, argv, "dlag-node")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,125 @@
+"""Joining a run: the node's side of the talk with the coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import deque
+from typing import TypeVar
+
+import zmq
+import zmq.asyncio
+
+from dlag_node.errors import NeighborTimeout, PeerRefused, RemoteProtocolError, RunAborted
+from dlag_node.net.sockets import LINGER_MS, Socket, resolved
+from dlag_node.problems import Problem, loss_named, shard_from
+from dlag_node.wire.control import (
+    FROM_COORDINATOR,
+    Assignment,
+    Chunk,
+    Enrol,
+    Failed,
+    Fetch,
+    FromCoordinator,
+    FromNode,
+    Join,
+    Report,
+)
+from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.limits import MAX_CONTROL_BYTES, MAX_TEXT, PROTOCOL
+from dlag_node.wire.schema import pack, unpack
+
+log = logging.getLogger(__name__)
+
+_FETCH_AHEAD = 4  # chunks asked for before the first has come
+_SAY_AFTER = 5.0  # seconds of silence after which the log says whom we wait for
+
+Expected = TypeVar("Expected", Enrol, Chunk, Assignment)
+
+
+class Bootstrap:
+    """One node's connection to the coordinator: join, fetch the shard, report, be assigned."""
+
+    def __init__(self, context: zmq.Context[Socket], address: str, *, timeout: float) -> None:
+        self.address = address
+        self._timeout = timeout
+        shadow: zmq.asyncio.Context = zmq.asyncio.Context.shadow(context.underlying)
+        self._socket = shadow.socket(zmq.DEALER)
+        self._socket.setsockopt(zmq.LINGER, LINGER_MS)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
+
+    async def join(self, wanted: int | None) -> tuple[Enrol, Problem]:
+        """Ask for a place, and fetch the shard that comes with it."""
+        self._socket.connect(await resolved(self.address))
+        self.tell(Join(PROTOCOL, wanted))
+        enrol = await self._hear(Enrol)
+        body = await self._fetch(enrol)
+        rows, labels = shard_from(body, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
+        loss = loss_named(enrol.problem)
+        return enrol, Problem(rows, labels, loss, n0=enrol.n0, lam=enrol.lam)
+
+    async def report(self, problem: Problem, address: str) -> Assignment:
+        """Tell m_i, mu_i and L_i; the assignment comes once every node has done so."""
+        self.tell(Report(address, problem.samples, problem.mu, problem.L))
+        return await self._hear(Assignment)
+
+    def tell(self, message: FromNode) -> None:
+        """Say something without waiting for it to arrive."""
+        self._socket.send(pack(message), zmq.NOBLOCK)
+
+    def fail(self, reason: str) -> None:
+        """Tell the coordinator that this node gives up."""
+        self.tell(Failed(reason[:MAX_TEXT]))
+
+    def close(self) -> None:
+        """Close the socket; what was said still leaves."""
+        self._socket.close()
+
+    async def _fetch(self, enrol: Enrol) -> bytearray:
+        body = bytearray(enrol.size)
+        due: deque[int] = deque()
+        asked = offset = 0
+        while offset < enrol.size:
+            while asked < enrol.chunks and len(due) < _FETCH_AHEAD:
+                self.tell(Fetch(asked))
+                due.append(asked)
+                asked += 1
+            chunk = await self._hear(Chunk)
+            if chunk.chunk != due.popleft() or offset + len(chunk.body) > enrol.size:
+                raise RemoteProtocolError(f"the coordinator sent chunk {chunk.chunk} out of turn")
+            body[offset : offset + len(chunk.body)] = chunk.body
+            offset += len(chunk.body)
+        if hashlib.sha256(body).hexdigest() != enrol.sha256:
+            raise RemoteProtocolError("the shard's bytes do not have the announced sha256")
+        return body
+
+    async def _hear(self, expected: type[Expected]) -> Expected:
+        message = await self._receive(expected.__name__)
+        if isinstance(message, Refuse):
+            raise PeerRefused(f"the coordinator refused us: {message.reason}")
+        if isinstance(message, Abort):
+            raise RunAborted(message.reason)
+        if not isinstance(message, expected):
+            raise RemoteProtocolError(
+                f"the coordinator sent {type(message).__name__}, expected {expected.__name__}"
+            )
+        return message
+
+    async def _receive(self, expected: str) -> FromCoordinator:
+        loop = asyncio.get_running_loop()
+        nag = loop.call_later(
+            _SAY_AFTER, log.info, "waiting for the coordinator at %s (%s)", self.address, expected
+        )
+        try:
+            async with asyncio.timeout(self._timeout):
+                parts = await self._socket.recv_multipart()
+        except TimeoutError:
+            raise NeighborTimeout(
+                f"the coordinator at {self.address} sent no {expected} for {self._timeout:g} s"
+            ) from None
+        finally:
+            nag.cancel()
+        return unpack(
+            b"".join(parts), FROM_COORDINATOR, limit=MAX_CONTROL_BYTES, peer="the coordinator"
+        )

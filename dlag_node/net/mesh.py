@@ -1,0 +1,266 @@
+"""One node in its mesh: links on one side, engine on the other, and the loop between them.
+
+Everything happens in `_pump`: take what waits, let the engine advance when it can, send, and look
+once more before sleeping. No task, no future and no lock per message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from time import monotonic, perf_counter, thread_time
+
+from dlag_node.errors import DlagError, NeighborTimeout, PeerRefused, RunAborted
+from dlag_node.net.links import Links
+from dlag_node.net.observer import Observed
+from dlag_node.rounds import Engine, Outgoing
+from dlag_node.rounds.recorder import Recorder
+from dlag_node.wire.frames import Abort, Delta, Done, Frame, Need, Refuse, Skip
+from dlag_node.wire.limits import MAX_TEXT
+
+log = logging.getLogger(__name__)
+
+_PUMPS_AT_MOST = 64  # then the loop gets a turn: signals and timers are never starved
+_HEAVY_SECONDS = 0.02  # an advance that took longer goes to a thread the next time
+_NEED_AFTER = 0.25  # seconds at the barrier before the neighbors are asked again; doubles
+_NEED_AT_MOST = 4.0
+_GOODBYE_SECONDS = 10.0
+
+
+class MeshNode:
+    """Runs one node's engine over its links until the horizon is final and reached."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        links: Links,
+        *,
+        rounds: int,
+        neighbor_timeout: float,
+        recorder: Recorder | None = None,
+        observed: Observed | None = None,
+    ) -> None:
+        self.engine = engine
+        self.links = links
+        self.seconds = 0.0  # of the rounds alone
+        self._limit = rounds
+        # a watched node goes nowhere before the laboratory has spoken
+        self._horizon, self._final = (rounds, True) if observed is None else (0, False)
+        self._timeout = neighbor_timeout
+        self._recorder = recorder
+        self._observed = observed
+        self._computing = False
+        self._heavy: dict[bool, bool] = {}  # at a round's begin, inside it
+        self._done: set[int] = set()
+        self._said_goodbye = False
+        self._progress_at = monotonic()
+        self._need_after = _NEED_AFTER
+        self._begun_at: float | None = None
+
+    async def run(self) -> None:
+        """All rounds, and goodbye; the error that ends the run is told to the neighbors."""
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        descriptors = [opened.fileno() for opened in self.links.sockets]
+        for descriptor in descriptors:
+            self._loop.add_reader(descriptor, self._pump)
+        if self._observed is not None:
+            descriptors.append(self._observed.socket.fileno())
+            self._loop.add_reader(descriptors[-1], self._hear_laboratory)
+        self._timer = self._loop.call_later(_NEED_AFTER, self._tick)
+        try:
+            self._pump()  # primes the descriptors: they tell of edges only
+            await self._over
+        except DlagError as exc:
+            self._abort(exc)
+            raise
+        finally:
+            self._timer.cancel()
+            for descriptor in descriptors:
+                self._loop.remove_reader(descriptor)
+
+    def deliver(self, neighbor: int, frame: Frame) -> None:
+        """A frame from a neighbor whose link is up."""
+        kind = type(frame)
+        if kind is Delta or kind is Skip:
+            self.engine.deliver(neighbor, frame)  # type: ignore[arg-type]
+        elif isinstance(frame, Need):
+            self._answer(neighbor, frame.seq)
+        elif isinstance(frame, Done):
+            self._done.add(neighbor)
+        elif isinstance(frame, Abort):
+            raise RunAborted(frame.reason)
+        elif isinstance(frame, Refuse):
+            raise PeerRefused(f"neighbor {neighbor} refused us: {frame.reason}")
+
+    def opened(self, neighbor: int, need: int) -> None:
+        """A link is up, for the first time or again: send what the neighbor may lack."""
+        log.debug("link to neighbor %d is up, it is at exchange %d", neighbor, need)
+        self._answer(neighbor, need)
+        if self._observed is not None and self._begun_at is None and not self.links.down:
+            self._observed.ready()
+
+    def _answer(self, neighbor: int, need: int) -> None:
+        """Send everything from exchange `need` on, and Done again if we are."""
+        for outgoing in self.engine.frames_from(need):
+            self.links.resend(neighbor, outgoing.raw)
+        if self._said_goodbye:
+            self.links.send(neighbor, Done(self.engine.seq))
+
+    def _pump(self) -> None:
+        if self._computing or self._over.done():
+            return  # what arrives meanwhile waits in ZeroMQ's queues
+        try:
+            for _ in range(_PUMPS_AT_MOST):
+                moved = self.links.drain()
+                if self._may_advance():
+                    if self._heavy.get(self.engine.between_rounds):
+                        self._advance_in_thread()
+                        return
+                    self._advance()
+                    moved = True
+                if not moved:
+                    self._maybe_leave()
+                    return
+            self._loop.call_soon(self._pump)
+        except DlagError as exc:
+            self._fail(exc)
+
+    def _may_advance(self) -> bool:
+        if not self.engine.between_rounds:
+            return self.engine.barrier.whole
+        if self.engine.rounds >= self._horizon and not self._final:
+            self._listen()
+        begun = self._begun_at is not None or not self.links.down
+        return begun and self.engine.rounds < self._horizon
+
+    def _advance(self) -> None:
+        at_begin = self.engine.between_rounds
+        if self._begun_at is None:
+            self._begun_at = perf_counter()
+        outgoing, self._heavy[at_begin] = _weighed_advance(self.engine)
+        self._after(outgoing)
+
+    def _advance_in_thread(self) -> None:
+        """The method computes elsewhere, so that signals and timers are answered meanwhile."""
+        at_begin = self.engine.between_rounds
+        self._computing = True
+
+        def back(future: asyncio.Future[tuple[Outgoing | None, bool]]) -> None:
+            self._computing = False
+            if self._over.done() or future.cancelled():
+                return
+            try:
+                outgoing, self._heavy[at_begin] = future.result()
+                self._after(outgoing)
+            except DlagError as exc:
+                self._fail(exc)
+                return
+            self._pump()
+
+        self._loop.run_in_executor(None, _weighed_advance, self.engine).add_done_callback(back)
+
+    def _after(self, outgoing: Outgoing | None) -> None:
+        self._progress_at = monotonic()
+        self._need_after = _NEED_AFTER
+        if outgoing is not None:
+            self.links.broadcast(outgoing.raw)
+            return
+        record, theta = self.engine.last_record, self.engine.method.theta
+        assert record is not None
+        if self._recorder is not None:
+            self._recorder.write(record, theta)
+        if self._observed is not None:
+            reached = self.engine.rounds >= self._horizon
+            self._observed.take(record, theta, flush=reached)
+
+    def _hear_laboratory(self) -> None:
+        """The laboratory's descriptor has something: take it at once, or it would wake us again."""
+        self._listen()
+        self._pump()
+
+    def _listen(self) -> None:
+        """Hear how far we may go; only a watched node has a horizon that is not final."""
+        assert self._observed is not None
+        word = self._observed.horizon()
+        if word is not None:
+            self._horizon, self._final = min(word.rounds, self._limit), word.final
+
+    def _maybe_leave(self) -> None:
+        """After the last round: say Done, and leave when every neighbor has said it too."""
+        if not (self._final and self.engine.between_rounds):
+            return
+        if self.engine.rounds < self._horizon:
+            return
+        if not self._said_goodbye:
+            self._said_goodbye = True
+            self._progress_at = monotonic()
+            assert self._begun_at is not None
+            self.seconds = perf_counter() - self._begun_at
+            for neighbor in self.engine.barrier.neighbors:
+                self.links.send(neighbor, Done(self.engine.seq))
+            self._loop.call_soon(self._pump)  # sending may have eaten an edge: look once more
+        elif len(self._done) == len(self.engine.barrier.neighbors):
+            self._over.set_result(None)
+
+    def _tick(self) -> None:
+        """Whoever waits long asks again; whoever waits too long gives up."""
+        if self._over.done():
+            return
+        self._timer = self._loop.call_later(self._need_after, self._tick)
+        waited = monotonic() - self._progress_at
+        if self._computing or waited < self._need_after:
+            return
+        self._need_after = min(2 * self._need_after, _NEED_AT_MOST)
+        try:
+            self._wait_for(waited)
+        except DlagError as exc:
+            self._fail(exc)
+            return
+        self._pump()
+
+    def _wait_for(self, waited: float) -> None:
+        if self._said_goodbye:
+            if waited > min(_GOODBYE_SECONDS, self._timeout):
+                silent = [j for j in self.engine.barrier.neighbors if j not in self._done]
+                log.info("leaving, though neighbors %s have not said goodbye", silent)
+                self._over.set_result(None)
+                return
+            missing = [j for j in self.engine.barrier.neighbors if j not in self._done]
+        elif not self.engine.between_rounds:
+            missing = self.engine.barrier.missing()
+        else:
+            missing = self.links.down
+        if not missing:
+            self._progress_at = monotonic()  # it is the laboratory that we wait for
+            return
+        if waited > self._timeout:
+            raise NeighborTimeout(
+                f"node {self.engine.node} waited {waited:.1f} s at exchange {self.engine.seq} "
+                f"for neighbors {missing}"
+            )
+        for neighbor in missing:
+            if neighbor in self.links.down:
+                self.links.greet(neighbor)
+            else:
+                self.links.send(neighbor, Need(self.engine.seq))
+
+    def _fail(self, exc: DlagError) -> None:
+        if not self._over.done():
+            self._over.set_exception(exc)
+
+    def _abort(self, exc: DlagError) -> None:
+        """Tell the neighbors why, so that the whole mesh ends with the reason."""
+        if isinstance(exc, RunAborted):
+            reason = str(exc)
+        else:
+            reason = f"node {self.engine.node}: {type(exc).__name__}: {exc}"
+        for neighbor in self.engine.barrier.neighbors:
+            self.links.send(neighbor, Abort(reason[:MAX_TEXT]))
+
+
+def _weighed_advance(engine: Engine) -> tuple[Outgoing | None, bool]:
+    """Advance, and whether that was heavy: by CPU time, for a busy machine makes all waits long."""
+    started = thread_time()
+    outgoing = engine.advance()
+    return outgoing, thread_time() - started > _HEAVY_SECONDS

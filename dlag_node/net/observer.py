@@ -1,0 +1,113 @@
+"""The node's side of being watched: it tells what it did, and hears how far it may go."""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import zmq
+
+from dlag_node.errors import RemoteProtocolError
+from dlag_node.methods import Array
+from dlag_node.net.sockets import NOBLOCK, Socket, open_socket, readable, receive
+from dlag_node.rounds.record import Record
+from dlag_node.wire.limits import MAX_CONTROL_BYTES
+from dlag_node.wire.observing import FROM_LABORATORY, Farewell, Horizon, Ready, Snapshots
+from dlag_node.wire.schema import pack, unpack
+
+log = logging.getLogger(__name__)
+
+_BATCH_ROUNDS = 10
+_BATCH_SECONDS = 0.2
+
+
+class Observed:
+    """A connection to a laboratory, which takes no part in the run but for its horizon."""
+
+    def __init__(self, context: zmq.Context[Socket], address: str, node: int) -> None:
+        self.socket = open_socket(context, zmq.DEALER, limit=MAX_CONTROL_BYTES)
+        self.socket.connect(address)
+        self._node = node
+        self._thetas: list[bytes] = []
+        self._deltas = 0
+        self._skips = 0
+        self._told_at = monotonic()
+
+    def ready(self) -> None:
+        """All links are up."""
+        self._send(Ready(self._node, cpu_seconds(), resident_bytes()))
+
+    def take(self, record: Record, theta: Array, *, flush: bool) -> None:
+        """One finished round; told in batches, at once when `flush`."""
+        self._thetas.append(theta.astype(np.dtype("<f8"), copy=False).tobytes())
+        self._deltas += record.deltas
+        self._skips += record.skips
+        late = monotonic() - self._told_at > _BATCH_SECONDS
+        if not (flush or late or len(self._thetas) >= _BATCH_ROUNDS):
+            return
+        self._send(
+            Snapshots(
+                node=self._node,
+                rounds=record.k + 1,
+                age=record.age,
+                deltas=self._deltas,
+                skips=self._skips,
+                thetas=b"".join(self._thetas),
+            )
+        )
+        self._thetas.clear()
+        self._deltas = self._skips = 0
+        self._told_at = monotonic()
+
+    def farewell(self, *, rounds: int, control_bytes: int, seconds: float, refused: int) -> None:
+        """The run is over for this node."""
+        self._send(
+            Farewell(
+                node=self._node,
+                rounds=rounds,
+                control_bytes=control_bytes,
+                cpu=cpu_seconds(),
+                resident=resident_bytes(),
+                seconds=seconds,
+                refused=refused,
+            )
+        )
+
+    def horizon(self) -> Horizon | None:
+        """The laboratory's last word, if it has said one since we asked."""
+        last: Horizon | None = None
+        while readable(self.socket):
+            raw = receive(self.socket)
+            try:
+                last = unpack(
+                    raw or b"", FROM_LABORATORY, limit=MAX_CONTROL_BYTES, peer="the laboratory"
+                )
+            except RemoteProtocolError as exc:
+                log.warning("dropped: %s", exc)
+        return last
+
+    def close(self) -> None:
+        """Close the socket; what was said still leaves."""
+        self.socket.close()
+
+    def _send(self, message: Ready | Snapshots | Farewell) -> None:
+        self.socket.send(pack(message), NOBLOCK)
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
