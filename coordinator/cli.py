@@ -1,0 +1,67 @@
+"""`dlag-coordinator`: hands out topology and shards, and never takes part in the optimization."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from coordinator.options import LogLevel, takes_run_settings
+from coordinator.plan import Plan, RunSettings
+from coordinator.roster import Roster
+from coordinator.server import run_server
+from dlag_node.process import run_command, run_process, set_up_logging
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+Bind = Annotated[
+    str,
+    typer.Option(envvar="DLAG_BIND", help="Where to listen for nodes; port * is any free one."),
+]
+Hidden = Annotated[int | None, typer.Option(hidden=True)]
+
+
+@app.command()
+@takes_run_settings
+def coordinator(
+    settings: RunSettings,
+    bind: Bind = "tcp://127.0.0.1:5555",
+    log_level: LogLevel = "info",
+    announce: Hidden = None,
+    lifeline: Hidden = None,
+) -> None:
+    """Wait for as many nodes as the topology has, give each its part, and watch them start.
+
+    From the start of round 1 on nobody needs the coordinator: it may be stopped.
+
+    Exit codes: 0 all nodes finished, 1 a node failed, 2 wrong settings, 130 interrupted, 143
+    terminated.
+    """
+    set_up_logging("coordinator", log_level)
+    plan = Plan(settings)
+
+    async def serve() -> None:
+        address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        if announce is not None:
+            address.add_done_callback(lambda known: _announce(announce, known.result()))
+        await run_server(Roster(plan), bind, announce=address)
+
+    raise typer.Exit(run_process(serve, lifeline=lifeline))
+
+
+def run(argv: list[str]) -> int:
+    """The command with these arguments; returns its exit code."""
+    return run_command(app, argv, "dlag-coordinator")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _announce(descriptor: int, address: str) -> None:
+    os.write(descriptor, f"{address}\n".encode())
+    os.close(descriptor)

@@ -1,0 +1,87 @@
+"""The flags that describe a run, said once for every command that takes them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from coordinator.plan import RunSettings
+
+
+def _flag(kind: Any, help_text: str, name: str | None = None, env: str = "") -> Any:
+    names = [] if name is None else [name]
+    return Annotated[kind, typer.Option(*names, envvar=f"DLAG_{env}", help=help_text)]
+
+
+# One flag for each field of RunSettings; the defaults are the fields' own.
+FLAGS: dict[str, Any] = {
+    "method": _flag(
+        str,
+        "ssda, msda, dlag or mdlag, with parameters as in dlag:gamma=1e-4,c=1e-4,D=10.",
+        env="METHOD",
+    ),
+    "preset": _flag(
+        str,
+        "Defaults of the method: paper (its experiments) or theory (its Theorem 1).",
+        env="PRESET",
+    ),
+    "topology": _flag(
+        str,
+        "grid:RxC, ring:N, path:N, star:N, complete:N, erdos:N,p, regular:N,k or a file.",
+        env="TOPOLOGY",
+    ),
+    "weights": _flag(str, "Gossip weights: metropolis, max-degree or laplacian.", env="WEIGHTS"),
+    "problem": _flag(str, "logistic or ridge.", env="PROBLEM"),
+    "lam": _flag(float, "Weight of the l2 regulariser.", "--lambda", env="LAMBDA"),
+    "data": _flag(str, "heart (bundled), or a LIBSVM file, plain or .gz/.bz2/.xz.", env="DATA"),
+    "data_dir": _flag(str | None, "Where data files are looked for by name.", env="DATA_DIR"),
+    "shards": _flag(
+        str,
+        "even, uneven:a,b (sizes by U[a,b]) or labels:alpha (Dirichlet label skew).",
+        env="SHARDS",
+    ),
+    "rounds": _flag(int, "Rounds to run; with a target, the most.", env="ROUNDS"),
+    "seed": _flag(int, "Decides shards, random graphs and random draws.", env="SEED"),
+}
+
+LogLevel = Annotated[
+    str, typer.Option(envvar="DLAG_LOG_LEVEL", help="debug, info, warning or error.")
+]
+
+
+def takes_run_settings(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command every flag that describes a run; it gets them as one `settings` argument.
+
+    A parameter of the command's own with the name of a field takes that flag's place: the command
+    then receives it as it was given, and `settings` has the field's default.
+    """
+    own = [
+        each for each in inspect.signature(command).parameters.values() if each.name != "settings"
+    ]
+    taken = {each.name for each in own}
+    shared = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=FLAGS[field.name],
+        )
+        for field in fields(RunSettings)
+        if field.name not in taken
+    ]
+    own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+
+    @wraps(command)
+    def wrapper(**given: Any) -> Any:
+        chosen = {each.name: given.pop(each.name) for each in shared}
+        return command(RunSettings(**chosen), **given)
+
+    signature = inspect.Signature([*shared, *own])
+    wrapper.__signature__ = signature  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {each.name: each.annotation for each in [*shared, *own]}
+    return wrapper

@@ -1,0 +1,128 @@
+"""The plan of a run, pure: who is whose neighbor, who holds which samples, which constants."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from coordinator.datasets import Dataset, load_dataset
+from coordinator.shards import split
+from dlag_node.errors import ConfigError
+from dlag_node.graphs.spectrum import Spectrum, spectrum_of
+from dlag_node.graphs.topology import Graph, parse_topology
+from dlag_node.graphs.weights import gossip_matrix
+from dlag_node.problems import Array, Rows, loss_named, shard_bytes, stored_entries
+from dlag_node.wire.control import Assignment, Enrol, Peer, Report
+from dlag_node.wire.limits import MAX_NODES, PROTOCOL
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What an operator asks for; every text is in the form that the command line takes."""
+
+    method: str = "dlag"
+    preset: str = "paper"
+    topology: str = "grid:5x5"
+    weights: str = "metropolis"
+    problem: str = "logistic"
+    lam: float = 0.01
+    data: str = "heart"
+    data_dir: str | None = None
+    shards: str = "uneven:1,10"
+    rounds: int = 5_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ConfigError(f"rounds = {self.rounds}: expected at least 1")
+        if self.seed < 0:
+            raise ConfigError(f"seed = {self.seed}: expected a whole number of at least 0")
+
+
+class Plan:
+    """Everything that is decided once: made from the settings alone, the same in every process."""
+
+    def __init__(self, settings: RunSettings) -> None:
+        self.settings = settings
+        self.run = uuid4().hex  # names this very run: frames of another one are refused
+        self.graph: Graph = parse_topology(settings.topology, seed=settings.seed)
+        if self.graph.nodes > MAX_NODES:
+            raise ConfigError(f"{self.graph.nodes} nodes: the limit is {MAX_NODES}")
+        self.U = gossip_matrix(self.graph, settings.weights)
+        self.spectrum: Spectrum = spectrum_of(self.U)
+        self.loss = loss_named(settings.problem)
+        data_dir = None if settings.data_dir is None else Path(settings.data_dir)
+        self.dataset: Dataset = load_dataset(settings.data, self.loss, data_dir=data_dir)
+        self.parts = split(
+            settings.shards, self.dataset.labels, nodes=self.graph.nodes, seed=settings.seed
+        )
+
+    @property
+    def nodes(self) -> int:
+        """n, the number of workers."""
+        return self.graph.nodes
+
+    @property
+    def n0(self) -> int:
+        """The number of samples in all."""
+        return len(self.dataset.labels)
+
+    def shard(self, node: int) -> tuple[Rows, Array]:
+        """Worker i's rows and labels."""
+        part = self.parts[node]
+        return self.dataset.rows.take(part), self.dataset.labels[part]
+
+    def enrolment(self, node: int) -> tuple[Enrol, bytes]:
+        """What worker i is told of its shard, and the shard's bytes."""
+        rows, labels = self.shard(node)
+        body = shard_bytes(rows, labels)
+        enrol = Enrol(
+            run=self.run,
+            node=node,
+            problem=self.loss.name,
+            lam=self.settings.lam,
+            n0=self.n0,
+            samples=rows.samples,
+            dim=rows.dim,
+            entries=stored_entries(rows),
+            size=len(body),
+            sha256=hashlib.sha256(body).hexdigest(),
+        )
+        return enrol, body
+
+    def assignments(self, reports: Sequence[Report]) -> list[Assignment]:
+        """Every worker's assignment, from what all of them reported (in id order)."""
+        mu_min = min(report.mu for report in reports)
+        L_max = max(report.L for report in reports)
+        common = asdict(self.settings) | {
+            "protocol": PROTOCOL,
+            "edges": self.graph.edges,
+            "data": self.dataset.sha256,
+            "mu_min": mu_min,
+            "L_max": L_max,
+        }
+        del common["data_dir"]  # where the file lies is no part of what was agreed
+        text = json.dumps(common, sort_keys=True)
+        config = hashlib.sha256(text.encode()).hexdigest()
+        return [
+            Assignment(
+                config=config,
+                method=self.settings.method,
+                preset=self.settings.preset,
+                rounds=self.settings.rounds,
+                seed=self.settings.seed,
+                own_weight=float(self.U[i, i]),
+                peers=tuple(
+                    Peer(j, reports[j].address, float(self.U[i, j]))
+                    for j in self.graph.neighbors(i)
+                ),
+                spectrum=self.spectrum.values,
+                mu_min=mu_min,
+                L_max=L_max,
+            )
+            for i in range(self.nodes)
+        ]

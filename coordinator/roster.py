@@ -1,0 +1,145 @@
+"""The roster, a pure state machine: messages in, messages out, no socket and no clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from coordinator.plan import Plan
+from dlag_node.wire.control import (
+    Chunk,
+    Enrol,
+    Failed,
+    Fetch,
+    Finished,
+    FromCoordinator,
+    FromNode,
+    Join,
+    Report,
+    Started,
+)
+from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.limits import CHUNK_BYTES, MAX_TEXT, PROTOCOL
+
+Reply = tuple[bytes, FromCoordinator]  # a peer's routing id and what it is told
+
+_SHARDS_IN_MEMORY = 8  # encoded shards kept at a time while their nodes fetch them
+
+
+class Stage(Enum):
+    """How far a node has come."""
+
+    JOINED = "joined"
+    REPORTED = "reported"
+    STARTED = "started"
+    FINISHED = "finished"
+
+
+@dataclass(slots=True)
+class Member:
+    """One enrolled node."""
+
+    peer: bytes
+    stage: Stage = Stage.JOINED
+    report: Report | None = None
+
+
+class Roster:
+    """Who has joined, who has reported, who has started; hands out what the plan says."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.members: dict[int, Member] = {}
+        self.failure: str | None = None
+        self.refused = 0
+        self._enrolment = lru_cache(maxsize=_SHARDS_IN_MEMORY)(plan.enrolment)
+
+    def count(self, stage: Stage) -> int:
+        """How many nodes have come at least as far as this stage."""
+        order = list(Stage)
+        return sum(order.index(m.stage) >= order.index(stage) for m in self.members.values())
+
+    @property
+    def started(self) -> bool:
+        """Whether every node has started: from here on nobody needs the coordinator."""
+        return self.count(Stage.STARTED) == self.plan.nodes
+
+    @property
+    def finished(self) -> bool:
+        """Whether every node has said that it is done."""
+        return self.count(Stage.FINISHED) == self.plan.nodes
+
+    def handle(self, peer: bytes, message: FromNode) -> list[Reply]:
+        """Take a node's message and say what to answer, to it and to others."""
+        if isinstance(message, Join):
+            return self._join(peer, message)
+        node = self._node_of(peer)
+        if node is None:
+            return self._refuse(peer, f"a {type(message).__name__} before a Join")
+        member = self.members[node]
+        match message:
+            case Fetch():
+                return self._fetch(peer, node, message.chunk)
+            case Report():
+                return self._report(member, message)
+            case Started():
+                member.stage = Stage.STARTED
+            case Finished():
+                member.stage = Stage.FINISHED
+            case Failed():
+                return self._fail(f"node {node}: {message.reason}")
+        return []
+
+    def _join(self, peer: bytes, join: Join) -> list[Reply]:
+        if join.version != PROTOCOL:
+            return self._refuse(peer, f"protocol version {join.version}, this is {PROTOCOL}")
+        known = self._node_of(peer)
+        if known is not None:
+            return [(peer, self._enrolment(known)[0])]
+        free = [i for i in range(self.plan.nodes) if i not in self.members]
+        if not free:
+            return self._refuse(peer, f"all {self.plan.nodes} places are taken")
+        if join.wanted is not None and join.wanted not in free:
+            place = "is taken" if join.wanted in self.members else "does not exist"
+            return self._refuse(
+                peer, f"id {join.wanted} {place}: ids are 0 to {self.plan.nodes - 1}"
+            )
+        node = free[0] if join.wanted is None else join.wanted
+        self.members[node] = Member(peer)
+        return [(peer, self._enrolment(node)[0])]
+
+    def _fetch(self, peer: bytes, node: int, chunk: int) -> list[Reply]:
+        enrol: Enrol
+        enrol, body = self._enrolment(node)
+        if not 0 <= chunk < enrol.chunks:
+            return self._refuse(peer, f"chunk {chunk} of a shard of {enrol.chunks}")
+        return [(peer, Chunk(chunk, body[chunk * CHUNK_BYTES : (chunk + 1) * CHUNK_BYTES]))]
+
+    def _report(self, member: Member, report: Report) -> list[Reply]:
+        member.report = report
+        member.stage = Stage.REPORTED
+        if self.count(Stage.REPORTED) < self.plan.nodes:
+            return []
+        members = [self.members[i] for i in range(self.plan.nodes)]
+        reports = [m.report for m in members if m.report is not None]
+        total = sum(each.samples for each in reports)
+        if total != self.plan.n0:
+            return self._fail(f"the nodes report {total} samples, the data has {self.plan.n0}")
+        assignments = self.plan.assignments(reports)
+        return [(m.peer, each) for m, each in zip(members, assignments, strict=True)]
+
+    def _fail(self, reason: str) -> list[Reply]:
+        """The run cannot go on: everybody hears why."""
+        self.failure = self.failure or reason
+        return [(m.peer, Abort(reason[:MAX_TEXT])) for m in self.members.values()]
+
+    def _refuse(self, peer: bytes, reason: str) -> list[Reply]:
+        self.refused += 1
+        return [(peer, Refuse(reason))]
+
+    def _node_of(self, peer: bytes) -> int | None:
+        for node, member in self.members.items():
+            if member.peer == peer:
+                return node
+        return None

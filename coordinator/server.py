@@ -1,0 +1,100 @@
+"""The coordinator's one socket: bytes in, roster, bytes out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import zmq
+import zmq.asyncio
+
+from coordinator.roster import Roster, Stage
+from dlag_node.errors import ConfigError, RemoteProtocolError, RunAborted
+from dlag_node.wire.control import FROM_NODE, FromCoordinator
+from dlag_node.wire.limits import MAX_CONTROL_BYTES
+from dlag_node.wire.schema import pack, unpack
+
+log = logging.getLogger(__name__)
+
+_LINGER_MS = 2_000  # for the last words to leave
+
+
+class Server:
+    """Serves one roster on one ROUTER socket until every node has finished."""
+
+    def __init__(self, roster: Roster, bind: str) -> None:
+        self.roster = roster
+        self._context = zmq.asyncio.Context()
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
+        self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # or words to the departed vanish unseen
+        self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
+        try:
+            self._socket.bind(bind)
+        except zmq.ZMQError as exc:
+            self.close()
+            raise ConfigError(f"cannot listen on {bind}: {exc}") from exc
+        self._complained: set[bytes] = set()
+
+    @property
+    def address(self) -> str:
+        """Where the socket really listens, its port filled in."""
+        endpoint = self._socket.getsockopt(zmq.LAST_ENDPOINT)
+        assert isinstance(endpoint, bytes)
+        return endpoint.rstrip(b"\0").decode()
+
+    async def serve(self) -> None:
+        """Answer nodes until all have finished; RunAborted when one of them failed."""
+        stage = None
+        while not self.roster.finished:
+            peer, *parts = await self._socket.recv_multipart()
+            await self._answer(peer, parts)
+            if self.roster.failure is not None:
+                raise RunAborted(self.roster.failure)
+            stage = self._tell_stage(stage)
+
+    def close(self) -> None:
+        """Close the socket; what was said still leaves."""
+        self._context.destroy()
+
+    async def _answer(self, peer: bytes, parts: list[bytes]) -> None:
+        try:
+            if len(parts) != 1:
+                raise RemoteProtocolError(f"a message of {len(parts)} parts")
+            who = f"peer {peer.hex()}"
+            message = unpack(parts[0], FROM_NODE, limit=MAX_CONTROL_BYTES, peer=who)
+        except RemoteProtocolError as exc:
+            if peer not in self._complained and len(self._complained) < 1_000:
+                self._complained.add(peer)
+                log.warning("dropped: %s (said once a peer)", exc)
+            return
+        for to, reply in self.roster.handle(peer, message):
+            await self._send(to, reply)
+
+    async def _send(self, peer: bytes, reply: FromCoordinator) -> None:
+        try:
+            await self._socket.send_multipart([peer, pack(reply)])
+        except zmq.ZMQError as exc:
+            log.warning("could not answer peer %s: %s", peer.hex(), exc)
+
+    def _tell_stage(self, before: tuple[Stage, int] | None) -> tuple[Stage, int]:
+        """Log how far the run has come whenever a stage is complete or a node has joined."""
+        nodes = self.roster.plan.nodes
+        stage = next((s for s in Stage if self.roster.count(s) < nodes), Stage.FINISHED)
+        now = (stage, self.roster.count(stage))
+        if now != before:
+            log.info("%d of %d nodes have %s", now[1], nodes, stage.value)
+        if self.roster.started and (before is None or before[0] is Stage.STARTED):
+            log.info("all %d nodes have started: the mesh needs no coordinator now", nodes)
+        return now
+
+
+async def run_server(roster: Roster, bind: str, *, announce: asyncio.Future[str]) -> None:
+    """Serve a roster on `bind`; `announce` learns the address as soon as it is known."""
+    server = Server(roster, bind)
+    try:
+        announce.set_result(server.address)
+        log.info("listening on %s for %d nodes", server.address, roster.plan.nodes)
+        await server.serve()
+    finally:
+        server.close()
