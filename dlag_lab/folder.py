@@ -30,6 +30,7 @@ _CONTENTS = (
     "nodes/node-*.theta",
     "figures/*.png",
     "figures/*.svg",
+    "logs/*.log",
     "trajectory.jsonl",
     "report.txt",
     "summary.json",

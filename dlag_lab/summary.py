@@ -31,7 +31,9 @@ def summarise(
 
     A message is one vector over one directed edge. The `_to_target` fields count up to and
     including the first round whose suboptimality is at most the target; they are null when there
-    is none. `seconds` is the wall time of the rounds, without the start.
+    is none. `bytes_sent` is all that was handed to the sockets of the mesh: `bytes_frames`, the
+    deltas and skip tokens of the rounds, and `bytes_control`, which opens, repairs and ends links.
+    `seconds` is the wall time of the rounds, without the start.
     """
     target = run.get("target")
     to_target = trajectory.rounds_to(None if target is None else float(target))
@@ -45,8 +47,9 @@ def summarise(
         "deltas_sent": int(records.deltas.sum()),
         "deltas_skipped": int(records.skips.sum()),
         "bytes_payload": int(records.payload_bytes.sum()),
-        "bytes_sent": int(records.sent_bytes.sum()),
+        "bytes_frames": int(records.sent_bytes.sum()),
         "bytes_control": bytes_control,
+        "bytes_sent": int(records.sent_bytes.sum()) + (bytes_control or 0),
         "sample_gradients": int(records.gradients.sum()),
         "suboptimality": float(trajectory.suboptimality[-1]),
         "consensus_error": float(trajectory.consensus_error[-1]),

@@ -1,0 +1,163 @@
+"""`dlag`: run a mesh, simulate one, look at what came out."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from threadpoolctl import threadpool_limits
+
+from coordinator.options import takes_run_settings
+from coordinator.plan import RunSettings
+from dlag_lab.folder import RunFolder, write_json
+from dlag_lab.report import print_report, write_report
+from dlag_lab.runs import Interrupted, Run, RunRequest
+from dlag_node.methods import parse_method
+from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Decentralized learning with lazy and approximate dual gradients, on a mesh of processes.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong settings, 3 target not reached, "
+    "130 interrupted, 143 terminated.",
+)
+
+EXIT_NOT_REACHED = 3
+_DEFAULT_TARGET = 1e-7
+
+Rounds = Annotated[
+    int | None,
+    typer.Option(envvar="DLAG_ROUNDS", help="Run exactly N rounds; with --target at most N."),
+]
+Target = Annotated[
+    float | None,
+    typer.Option(
+        envvar="DLAG_TARGET",
+        help="End once the worst node's f(theta_i) - f* is below this "
+        f"[default: {_DEFAULT_TARGET:g} unless --rounds is given].",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_OUT", help="Run folder [default: runs/METHOD-TIME]."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a run folder that exists.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="Write the result as JSON to this file too.")
+]
+Figures = Annotated[bool, typer.Option(help="Draw the figures at the end.")]
+Timeout = Annotated[float, typer.Option(help="Seconds a node waits for a neighbor's frame.")]
+Shuffle = Annotated[
+    int | None,
+    typer.Option(help="Draw the order of events from this seed; the bits stay the same."),
+]
+
+
+@app.command("run")
+@takes_run_settings
+def run_mesh(
+    settings: RunSettings,
+    rounds: Rounds = None,
+    target: Target = None,
+    out: Out = None,
+    force: Force = False,
+    json: Json = None,
+    figures: Figures = True,
+    neighbor_timeout: Timeout = 120.0,
+) -> None:
+    """Train on a mesh of real processes: a coordinator and one node process per worker."""
+    request = RunRequest(
+        settings=_limited(settings, rounds),
+        mode="mesh",
+        target=_target(target, rounds),
+        out=out or _fresh_folder(settings),
+        force=force,
+        neighbor_timeout=neighbor_timeout,
+    )
+    _execute(request, json=json, figures=figures)
+
+
+@app.command("simulate")
+@takes_run_settings
+def simulate(
+    settings: RunSettings,
+    rounds: Rounds = None,
+    target: Target = None,
+    out: Out = None,
+    force: Force = False,
+    json: Json = None,
+    figures: Figures = True,
+    shuffle: Shuffle = None,
+) -> None:
+    """The same run in one process without sockets: the same bits, counts and folder."""
+    request = RunRequest(
+        settings=_limited(settings, rounds),
+        mode="simulate",
+        target=_target(target, rounds),
+        out=out or _fresh_folder(settings),
+        force=force,
+        shuffle=shuffle,
+    )
+    _execute(request, json=json, figures=figures)
+
+
+@app.command("report")
+def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
+    """Table and figures again, from the run folder alone."""
+    _show(RunFolder(folder), figures=True)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run_command(app, sys.argv[1:], "dlag"))
+
+
+def _execute(request: RunRequest, *, json: Path | None, figures: bool) -> None:
+    threadpool_limits(1)  # as in every node: the same bits
+    # the mesh has its own way to end; a simulation ends where it stands
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
+    try:
+        result = Run(request).execute()
+    except Interrupted as exc:
+        typer.echo(f"dlag: interrupted; what there is lies in {request.out}", err=True)
+        raise typer.Exit(exc.code) from exc
+    except KeyboardInterrupt as exc:
+        typer.echo(f"dlag: interrupted; what there is lies in {request.out}", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from exc
+    if json is not None:
+        write_json(json, result.summary)
+    _show(RunFolder(request.out), figures=figures)
+    if request.target is not None and result.summary["rounds_to_target"] is None:
+        typer.echo(
+            f"dlag: target {request.target:g} not reached in {result.rounds} rounds: allow more "
+            "--rounds, or lower gamma, c or D, or solve the subproblem further (stop=...)",
+            err=True,
+        )
+        raise typer.Exit(EXIT_NOT_REACHED)
+
+
+def _show(folder: RunFolder, *, figures: bool) -> None:
+    result = folder.load()
+    paths = write_report(folder, result) if figures else []
+    print_report(result, Console(), paths)
+
+
+def _limited(settings: RunSettings, rounds: int | None) -> RunSettings:
+    return settings if rounds is None else replace(settings, rounds=rounds)
+
+
+def _target(target: float | None, rounds: int | None) -> float | None:
+    return _DEFAULT_TARGET if target is None and rounds is None else target
+
+
+def _fresh_folder(settings: RunSettings) -> Path:
+    name = parse_method(settings.method, settings.preset).name
+    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"

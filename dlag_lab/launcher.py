@@ -1,0 +1,116 @@
+"""Starting and ending the processes of a local mesh, through the nursery."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_PATIENCE_SECONDS = 10.0  # for the nursery to end its children
+
+
+class Launcher:
+    """The launcher's end of a nursery: starts processes, learns of their ends, leaves none behind.
+
+    The nursery lives in a session of its own: a Ctrl-C in the terminal reaches the launcher alone,
+    which then ends the others in order.
+    """
+
+    def __init__(self) -> None:
+        self.pids: dict[str, int] = {}
+        self.exits: dict[str, int] = {}
+        self.ended = asyncio.Event()  # set whenever a process has ended; the watcher clears it
+        self._announced: asyncio.Future[str] | None = None
+
+    async def __aenter__(self) -> Launcher:
+        read, write = os.pipe()
+        self._announce_read, self._announce_write = read, write
+        self._nursery = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "dlag_lab.nursery",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=(write,),
+            env={**os.environ, **_ONE_THREAD},
+        )
+        os.close(write)
+        self._listener = asyncio.create_task(self._listen())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End every process and wait until it has ended."""
+        os.close(self._announce_read)
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.close()
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._nursery.wait()
+        except TimeoutError:
+            self._nursery.kill()  # its children hold its lifeline: they end with it
+            await self._nursery.wait()
+        await self._listener
+
+    @property
+    def nursery_pid(self) -> int:
+        """The nursery's process id."""
+        return self._nursery.pid
+
+    async def start_coordinator(self, argv: Sequence[str], log: Path) -> str:
+        """Start the coordinator and wait for its address; an empty answer means that it failed."""
+        await self.start(
+            "coordinator", ["dlag-coordinator", *argv, "--announce", str(self._announce_write)], log
+        )
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[str] = loop.create_future()
+
+        def hear() -> None:
+            loop.remove_reader(self._announce_read)
+            heard.set_result(os.read(self._announce_read, 4_096).decode().strip())
+
+        loop.add_reader(self._announce_read, hear)
+        self._announced = heard
+        return await heard
+
+    async def start(self, name: str, argv: Sequence[str], log: Path) -> None:
+        """Start one process; its output goes to `log`."""
+        await self._order({"name": name, "argv": list(argv), "log": str(log)})
+
+    async def signal(self, name: str, number: int = signal.SIGTERM) -> None:
+        """Send a signal to one process."""
+        await self._order({"name": name, "signal": int(number)})
+
+    async def _order(self, order: dict[str, object]) -> None:
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.write(json.dumps(order).encode() + b"\n")
+        await self._nursery.stdin.drain()
+
+    async def _listen(self) -> None:
+        """Every word of the nursery, until it ends."""
+        assert self._nursery.stdout is not None
+        async for line in self._nursery.stdout:
+            event = json.loads(line)
+            name = event["name"]
+            if "pid" in event:
+                self.pids[name] = event["pid"]
+                continue
+            self.exits[name] = event["exit"]
+            if name == "coordinator" and self._announced and not self._announced.done():
+                asyncio.get_running_loop().remove_reader(self._announce_read)
+                self._announced.set_result("")
+            self.ended.set()
+        for name in self.pids.keys() - self.exits.keys():
+            self.exits[name] = -signal.SIGKILL  # the nursery is gone, and they with it
+        self.ended.set()

@@ -1,0 +1,232 @@
+"""One run from settings to summary, simulated or on real processes: the same folder either way."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import signal
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import Any, Literal
+
+import numpy as np
+
+from coordinator.plan import Plan, RunSettings
+from dlag_lab.folder import RunFolder
+from dlag_lab.launcher import Launcher
+from dlag_lab.live import LiveView, Progress
+from dlag_lab.mesh import LocalMesh, MeshOutcome
+from dlag_lab.referee import Measurement, Referee
+from dlag_lab.result import RunResult
+from dlag_lab.simulate import Simulator, engines_of
+from dlag_lab.summary import summarise, theta_sha256
+from dlag_node.errors import ConfigError
+from dlag_node.rounds import Engine
+from dlag_node.wire.observing import Snapshots
+
+_VERSIONED = ("dlag-mesh", "numpy", "scipy", "numba", "pyzmq", "msgpack", "networkx")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What a person asks of the laboratory."""
+
+    settings: RunSettings
+    mode: Literal["mesh", "simulate"]
+    target: float | None
+    out: Path
+    force: bool = False
+    shuffle: int | None = None  # the simulator's random order of events
+    neighbor_timeout: float = 120.0
+
+    def __post_init__(self) -> None:
+        if self.target is not None and not self.target > 0:
+            raise ConfigError(f"target = {self.target}: expected a positive number")
+
+
+class Interrupted(Exception):
+    """A signal ended the run, in good order; `code` is the process's exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Run:
+    """One run in progress: keeps folder, referee and live view in step."""
+
+    def __init__(
+        self, request: RunRequest, *, started: Callable[[Launcher], None] = lambda _: None
+    ) -> None:
+        self.request = request
+        self.plan = Plan(request.settings)
+        engine = engines_of(self.plan)[0]  # every bad parameter is an error here, before a socket
+        self.folder = RunFolder.create(request.out, force=request.force)
+        self.folder.write_run(self._asked(engine))
+        self._started = started
+        nodes = self.plan.nodes
+        self._ages = np.zeros(nodes, dtype=int)
+        self._deltas = self._skips = 0
+        self._begun = monotonic()
+        self._view = LiveView(
+            title=f"{request.settings.method} on {request.settings.topology}, "
+            f"{nodes} {'simulated workers' if request.mode == 'simulate' else 'processes'}",
+            topology=request.settings.topology,
+        )
+
+    def execute(self) -> RunResult:
+        """Run to the end and leave a complete folder behind."""
+        with self.folder.trajectory_writer() as trajectory:
+
+            def report(seen: Measurement) -> None:
+                trajectory.write(
+                    seen.k,
+                    suboptimality=seen.suboptimality,
+                    consensus_error=seen.consensus_error,
+                )
+
+            referee = Referee(
+                self.plan,
+                target=self.request.target,
+                rounds=self.request.settings.rounds,
+                report=report,
+            )
+            with self._view:
+                self._begun = monotonic()
+                if self.request.mode == "simulate":
+                    extras = self._simulate(referee)
+                else:
+                    extras = self._on_mesh(referee)
+        return self._conclude(extras)
+
+    def _simulate(self, referee: Referee) -> dict[str, Any]:
+        started = perf_counter()
+
+        def finished(engine: Engine) -> None:
+            record = engine.last_record
+            assert record is not None
+            self._count(engine.node, record.age, record.deltas, record.skips)
+            self._show(referee)
+
+        Simulator(self.plan, shuffle=self.request.shuffle).run(
+            referee, records=self.folder.path / "nodes", finished=finished
+        )
+        return {"seconds": perf_counter() - started}
+
+    def _on_mesh(self, referee: Referee) -> dict[str, Any]:
+        def progress(batch: Snapshots) -> None:
+            self._count(batch.node, batch.age, batch.deltas, batch.skips)
+            self._show(referee)
+
+        mesh = LocalMesh(
+            self.request.settings,
+            nodes=self.plan.nodes,
+            dim=self.plan.dataset.rows.dim,
+            referee=referee,
+            folder=self.folder.path,
+            progress=progress,
+            started=self._started,
+            neighbor_timeout=self.request.neighbor_timeout,
+        )
+        outcome = _interruptible(mesh.run())
+        return {
+            "seconds": outcome.seconds,
+            "bytes_control": outcome.control_bytes,
+            "startup": _startup(outcome),
+            "memory": _memory(outcome),
+        }
+
+    def _conclude(self, extras: dict[str, Any]) -> RunResult:
+        result = self.folder.load()
+        dim = self.plan.dataset.rows.dim
+        final = [self.folder.thetas(node, dim)[-1] for node in range(self.plan.nodes)]
+        summary = summarise(
+            result.run,
+            result.records,
+            result.trajectory,
+            theta_sha256=theta_sha256(final),
+            **extras,
+        )
+        self.folder.write_summary(summary)
+        return self.folder.load()
+
+    def _count(self, node: int, age: int, deltas: int, skips: int) -> None:
+        self._ages[node] = age
+        self._deltas += deltas
+        self._skips += skips
+
+    def _show(self, referee: Referee) -> None:
+        seen = referee.last
+        if seen is None:
+            return
+        self._view.update(
+            Progress(
+                k=seen.k,
+                rounds_limit=self.request.settings.rounds,
+                suboptimality=seen.suboptimality,
+                target=self.request.target,
+                deltas=self._deltas,
+                skips=self._skips,
+                ages=self._ages.tolist(),
+                rounds_per_second=(seen.k + 1) / max(1e-9, monotonic() - self._begun),
+                nodes=self.plan.nodes,
+            )
+        )
+
+    def _asked(self, engine: Engine) -> dict[str, Any]:
+        plan, request = self.plan, self.request
+        return asdict(request.settings) | {
+            "parameters": engine.method.parameters,
+            "nodes": plan.nodes,
+            "edges": [list(edge) for edge in plan.graph.edges],
+            "zeta": plan.spectrum.zeta,
+            "data_sha256": plan.dataset.sha256,
+            "shard_sizes": [len(part) for part in plan.parts],
+            "dim": plan.dataset.rows.dim,
+            "n0": plan.n0,
+            "target": request.target,
+            "mode": request.mode,
+            "versions": {name: version(name) for name in _VERSIONED}
+            | {"python": platform.python_version()},
+        }
+
+
+def _interruptible(main: Coroutine[Any, Any, MeshOutcome]) -> MeshOutcome:
+    """Run on an event loop of our own; SIGINT and SIGTERM end every process first, then us."""
+    heard: list[int] = []
+
+    async def guarded() -> MeshOutcome:
+        task = asyncio.ensure_future(main)
+        loop = asyncio.get_running_loop()
+
+        def end(number: int) -> None:
+            heard.append(number)
+            task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end, number)
+        return await task
+
+    try:
+        with asyncio.Runner() as runner:
+            return runner.run(guarded())
+    except asyncio.CancelledError:
+        raise Interrupted(128 + heard[0]) from None
+
+
+def _startup(outcome: MeshOutcome) -> dict[str, Any]:
+    return {
+        "seconds_to_ready": outcome.ready_seconds,
+        "cpu_seconds_nodes": sum(each.cpu for each in outcome.ready.values()),
+    }
+
+
+def _memory(outcome: MeshOutcome) -> dict[str, Any]:
+    resident = [each.resident for each in outcome.farewells.values()]
+    return {
+        "resident_bytes_mean": sum(resident) // len(resident),
+        "resident_bytes_max": max(resident),
+    }

@@ -1,0 +1,132 @@
+"""The simulator: every node's engine in one process, with a loop where the sockets would be.
+
+It walks the same steps as the network, from the shard's bytes to the frames, and must end with the
+same bits. With `shuffle` the order in which nodes compute and frames arrive is drawn at random, as
+an unfair network would have it; only the order on one edge is kept.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.plan import Plan
+from dlag_lab.referee import Referee
+from dlag_node.problems import Problem, loss_named, shard_from
+from dlag_node.rounds import Engine
+from dlag_node.rounds.recorder import Recorder
+from dlag_node.rounds.worker import engine_for
+from dlag_node.wire.codec import Codec
+from dlag_node.wire.control import Report
+from dlag_node.wire.frames import RoundFrame
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """A frame on its way over one edge."""
+
+    sender: int
+    receiver: int
+    frame: RoundFrame
+
+
+_Event = _Arrival | int  # a frame arrives, or a node may advance
+
+
+class Simulator:
+    """All engines of a run, driven in one process."""
+
+    def __init__(self, plan: Plan, *, shuffle: int | None = None) -> None:
+        self.engines = engines_of(plan)
+        self._events: deque[_Event] = deque()
+        self._random = None if shuffle is None else random.Random(shuffle)
+
+    def run(
+        self,
+        referee: Referee,
+        *,
+        records: Path | None = None,
+        finished: Callable[[Engine], None] = lambda _: None,
+    ) -> list[Array]:
+        """Run to the referee's last word; returns every node's final theta.
+
+        `finished` hears of each engine that has finished a round.
+        """
+        recorders = [
+            None if records is None else Recorder(records, engine.node) for engine in self.engines
+        ]
+        try:
+            while True:
+                horizon = referee.horizon
+                self._events.extend(range(len(self.engines)))
+                while self._events:
+                    engine = self._step(horizon.rounds)
+                    if engine is None:
+                        continue
+                    recorder = recorders[engine.node]
+                    if recorder is not None and engine.last_record is not None:
+                        record = replace(engine.last_record, wait=0.0)  # here nobody waits
+                        recorder.write(record, engine.method.theta)
+                    referee.take(engine.node, engine.method.theta[None, :])
+                    finished(engine)
+                if horizon.final:
+                    return [engine.method.theta for engine in self.engines]
+        finally:
+            for recorder in recorders:
+                if recorder is not None:
+                    recorder.close()
+
+    def _step(self, horizon: int) -> Engine | None:
+        """One event; returns the engine that finished a round by it, if one did."""
+        event = self._pick()
+        if isinstance(event, _Arrival):
+            self.engines[event.receiver].deliver(event.sender, event.frame)
+            event = event.receiver
+        engine = self.engines[event]
+        if not engine.ready or (engine.between_rounds and engine.rounds >= horizon):
+            return None
+        outgoing = engine.advance()
+        self._events.append(engine.node)  # it may be able to go on at once
+        if outgoing is None:
+            return engine
+        for neighbor in engine.barrier.neighbors:
+            self._events.append(_Arrival(engine.node, neighbor, outgoing.frame))
+        return None
+
+    def _pick(self) -> _Event:
+        if self._random is None:
+            return self._events.popleft()
+        i = self._random.randrange(len(self._events))
+        chosen = self._events[i]
+        if isinstance(chosen, _Arrival):  # the order on one edge is kept: take its oldest
+            edge = (chosen.sender, chosen.receiver)
+            i, chosen = next(
+                (at, event)
+                for at, event in enumerate(self._events)
+                if isinstance(event, _Arrival) and (event.sender, event.receiver) == edge
+            )
+        del self._events[i]
+        return chosen
+
+
+def engines_of(plan: Plan) -> list[Engine]:
+    """Every node's engine, built from the very bytes and words that a coordinator would send."""
+    enrolments = []
+    for node in range(plan.nodes):
+        enrol, body = plan.enrolment(node)
+        rows, labels = shard_from(body, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
+        problem = Problem(rows, labels, loss_named(enrol.problem), n0=enrol.n0, lam=enrol.lam)
+        enrolments.append((enrol, problem))
+    reports = [Report("", f.samples, f.mu, f.L) for _, f in enrolments]
+    return [
+        engine_for(enrol, assignment, problem, Codec(problem.dim))
+        for (enrol, problem), assignment in zip(enrolments, plan.assignments(reports), strict=True)
+    ]
