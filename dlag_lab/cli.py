@@ -13,13 +13,13 @@ import typer
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
-from coordinator.options import takes_run_settings
+from coordinator.options import LogLevel, takes_run_settings
 from coordinator.plan import RunSettings
 from dlag_lab.folder import RunFolder, write_json
 from dlag_lab.report import print_report, write_report
 from dlag_lab.runs import Interrupted, Run, RunRequest
 from dlag_node.methods import parse_method
-from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command
+from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command, set_up_logging
 
 app = typer.Typer(
     add_completion=False,
@@ -72,8 +72,10 @@ def run_mesh(
     json: Json = None,
     figures: Figures = True,
     neighbor_timeout: Timeout = 120.0,
+    log_level: LogLevel = "warning",
 ) -> None:
     """Train on a mesh of real processes: a coordinator and one node process per worker."""
+    set_up_logging("dlag", log_level)
     request = RunRequest(
         settings=_limited(settings, rounds),
         mode="mesh",

@@ -96,6 +96,7 @@ class LocalMesh:
         address = await launcher.start_coordinator(argv, self._logs / "coordinator.log")
         if not address:
             raise self._failure("coordinator", launcher.exits.get("coordinator", 1))
+        log.info("the coordinator listens on %s, process %d", address, launcher.pids["coordinator"])
         for node in range(self._nodes):
             argv = ["dlag-node", "--coordinator", address, "--id", str(node)]
             argv += ["--observer", observer, "--out", str(self._folder / "nodes")]
@@ -103,12 +104,14 @@ class LocalMesh:
             await launcher.start(name_of(node), argv, self._logs / f"{name_of(node)}.log")
         await self._until(launcher, lambda: len(self.outcome.ready) == self._nodes)
         self.outcome.ready_seconds = perf_counter() - begun
+        log.info("%d nodes are ready after %.2f s", self._nodes, self.outcome.ready_seconds)
         self._started(launcher)
 
     async def _see_through(self, launcher: Launcher) -> None:
         await self._tell_horizon()
         await self._until(launcher, lambda: len(self.outcome.farewells) == self._nodes)
         self.outcome.seconds = max(each.seconds for each in self.outcome.farewells.values())
+        log.info("the rounds took %.2f s", self.outcome.seconds)
         nodes = {name_of(node) for node in range(self._nodes)}
         while not nodes <= launcher.exits.keys():
             launcher.ended.clear()

@@ -20,7 +20,6 @@ import selectors
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import coordinator.cli
@@ -136,8 +135,9 @@ def _tell(event: dict[str, Any]) -> None:
 
 def main() -> None:
     """Load everything that a node needs, then fork on demand."""
-    os.chdir(Path.cwd())
-    warm_up()
+    if warm_up().compiled:
+        # a compiler was loaded into this process: begin again, small, with what it left on disk
+        os.execv(sys.executable, [sys.executable, "-m", "dlag_lab.nursery"])
     gc.collect()
     gc.freeze()  # what is loaded now stays shared with the children
     Nursery().serve()

@@ -16,13 +16,15 @@ import zmq
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.net.sockets import (
     NOBLOCK,
+    POLLIN,
     SNDMORE,
     Socket,
+    Watched,
     bind,
     open_socket,
-    readable,
     receive,
     resolved,
+    waiting,
 )
 from dlag_node.net.strangers import Strangers
 from dlag_node.wire.codec import Codec
@@ -31,9 +33,6 @@ from dlag_node.wire.frames import Frame, Hello, Refuse, Welcome, Who
 from dlag_node.wire.limits import PROTOCOL
 
 log = logging.getLogger(__name__)
-
-# One look at a socket takes at most so many messages: a flood must not hold up the round.
-_DRAIN_AT_MOST = 256
 
 
 @dataclass(slots=True)
@@ -60,7 +59,8 @@ class Links:
         self._codec = codec
         self._links: dict[int, Link] = {}
         self._by_route: dict[bytes, int] = {}
-        self._dealers: list[Link] = []
+        self._called: dict[Socket, Link] = {}  # by the socket that we opened to it
+        self._watched: Watched = [(self._router, POLLIN)]
         self._strangers = Strangers()
         self.control_bytes = 0
 
@@ -85,13 +85,14 @@ class Links:
             dealer = open_socket(self._context, zmq.DEALER, limit=self._codec.limits.frame_bytes)
             dealer.connect(await resolved(peer.address))
             link = self._links[peer.node] = Link(peer.node, dealer)
-            self._dealers.append(link)
+            self._called[dealer] = link
+            self._watched.append((dealer, POLLIN))
             self.greet(peer.node)
 
     @property
     def sockets(self) -> list[Socket]:
         """Every socket whose descriptor the event loop must watch."""
-        return [self._router, *(link.socket for link in self._dealers)]
+        return [opened for opened, _ in self._watched]
 
     @property
     def down(self) -> list[int]:
@@ -130,13 +131,17 @@ class Links:
         self._put(self._links[neighbor], raw)
 
     def drain(self) -> bool:
-        """Take what waits on every socket and deliver it; False when there was nothing."""
-        found = self._drain_router()
-        for link in self._dealers:
-            if readable(link.socket):
-                found = True
-                self._drain_dealer(link)
-        return found
+        """Take a message from every socket that has one; False when there was none.
+
+        One message a socket and look: whoever floods one of them holds up no other.
+        """
+        found = waiting(self._watched)
+        for opened in found:
+            if opened is self._router:
+                self._take_from_router()
+            else:
+                self._take(self._called[opened], receive(opened))
+        return bool(found)
 
     def close(self) -> None:
         """Close every socket; what was sent still leaves."""
@@ -147,26 +152,14 @@ class Links:
         """A frame that makes no sense: drop it, say so once a peer."""
         self._strangers.drop(peer, why)
 
-    def _drain_router(self) -> bool:
-        router, found = self._router, False
-        for _ in range(_DRAIN_AT_MOST):
-            if not readable(router):
-                break
-            found = True
-            route: bytes = router.recv(NOBLOCK)
-            raw = receive(router)
-            neighbor = self._by_route.get(route)
-            if neighbor is not None:
-                self._take(self._links[neighbor], raw)
-            else:
-                self._take_from_stranger(route, raw)
-        return found
-
-    def _drain_dealer(self, link: Link) -> None:
-        for _ in range(_DRAIN_AT_MOST):
-            self._take(link, receive(link.socket))
-            if not readable(link.socket):
-                return
+    def _take_from_router(self) -> None:
+        route: bytes = self._router.recv(NOBLOCK)
+        raw = receive(self._router)
+        neighbor = self._by_route.get(route)
+        if neighbor is not None:
+            self._take(self._links[neighbor], raw)
+        else:
+            self._take_from_stranger(route, raw)
 
     def _take(self, link: Link, raw: bytes | None) -> None:
         peer = f"neighbor {link.node}"

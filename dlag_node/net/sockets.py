@@ -2,7 +2,7 @@
 
 Sockets are driven from the event loop by their file descriptor, with no future per message. That
 descriptor tells of edges only: a receive or a send may eat the edge while messages still wait. So
-whoever sleeps on it looks at `readable` first, after every send.
+whoever sleeps on it looks at `waiting` first, after every send.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import zmq
 from dlag_node.errors import ConfigError
 
 # As plain integers: an enum costs a microsecond of arithmetic a call.
-EVENTS = int(zmq.EVENTS)
 POLLIN = int(zmq.POLLIN)
 NOBLOCK = int(zmq.NOBLOCK)
 RCVMORE = int(zmq.RCVMORE)
@@ -30,6 +29,7 @@ _RECONNECT_MAX_MS = 1_000
 LINGER_MS = 2_000  # closing at once after sending would lose frames
 
 Socket = zmq.Socket[bytes]
+Watched = list[tuple[Socket, int]]  # sockets, each with POLLIN
 
 
 def open_socket(context: zmq.Context[Socket], kind: int, *, limit: int) -> Socket:
@@ -48,10 +48,9 @@ def open_socket(context: zmq.Context[Socket], kind: int, *, limit: int) -> Socke
     return opened
 
 
-def readable(opened: Socket) -> bool:
-    """Whether a message waits; this look also re-arms the descriptor's edge."""
-    events: int = opened.getsockopt(EVENTS)  # type: ignore[assignment]
-    return bool(events & POLLIN)
+def waiting(watched: Watched) -> list[Socket]:
+    """The sockets on which a message waits; this look also re-arms their descriptors' edges."""
+    return [opened for opened, _ in zmq.zmq_poll(watched, 0)]  # type: ignore[misc]
 
 
 def receive(opened: Socket) -> bytes | None:

@@ -49,7 +49,7 @@ def unpack_array(raw: bytes, *, limit: int, peer: str) -> list[Any]:
     if len(raw) > limit:
         raise RemoteProtocolError(f"{peer} sent {len(raw)} bytes, the limit is {limit}")
     try:
-        items = msgpack.unpackb(raw, strict_map_key=True)
+        items = msgpack.unpackb(raw)
     except (ValueError, msgpack.UnpackException) as exc:
         # truncated, trailing bytes, bad UTF-8, nested too deeply: msgpack's errors are these two
         raise RemoteProtocolError(f"{peer} sent {len(raw)} bytes that are no message") from exc

@@ -1,0 +1,106 @@
+"""The bytes that the report claims are the bytes that the kernel saw on those connections."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from coordinator.plan import Plan, RunSettings
+from dlag_lab.folder import RunFolder
+from dlag_lab.launcher import Launcher
+from dlag_lab.mesh import LocalMesh
+from dlag_lab.referee import Referee
+from dlag_lab.runs import Run, RunRequest
+from dlag_node.wire.observing import Horizon, Snapshots
+
+ROUNDS = 60
+
+# What stands around the frames of the rounds, as docs/protocol.md has it, in bytes a direction.
+FRAME_HEADER = 2  # ZeroMQ's, for a frame of up to 255 bytes
+GREETING = 64  # ZeroMQ's, once a connection
+READY = 43  # ZeroMQ's, once a connection: socket type and an empty identity
+HELLO = 105  # ours, once a connection: a Hello one way, a Welcome the other
+PING_AND_PONG = 9 + 7  # ZeroMQ's heartbeat, once a second at most
+SECONDS_MOST = 60
+
+
+class HoldingReferee(Referee):
+    """Lets the nodes go to the last round but not end: their connections stay to be looked at."""
+
+    released = False
+
+    @property
+    def horizon(self) -> Horizon:
+        return Horizon(ROUNDS, final=self.released)
+
+
+def sent_by(pids: set[int]) -> dict[tuple[str, str], int]:
+    """Bytes sent on every established TCP connection of these processes, from the kernel."""
+    listing = subprocess.run(
+        ["ss", "-tinpHO", "state", "established"], check=True, capture_output=True, text=True
+    ).stdout
+    counted = {}
+    for line in listing.splitlines():
+        owner = re.search(r"pid=(\d+)", line)
+        if owner is None or int(owner[1]) not in pids:
+            continue
+        local, remote = line.split()[2:4]
+        sent = re.search(r"\bbytes_sent:(\d+)", line)
+        counted[local, remote] = 0 if sent is None else int(sent[1])
+    return counted
+
+
+@pytest.mark.skipif(shutil.which("ss") is None, reason="needs ss (iproute2)")
+@pytest.mark.parametrize("method", ["dlag:solver=newton,stop=exact:1e-8", "ssda:solver=newton"])
+def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path) -> None:
+    settings = RunSettings(method=method, topology="grid:3x3", rounds=ROUNDS)
+    run = Run(RunRequest(settings=settings, mode="mesh", target=None, out=tmp_path / "run"))
+    plan = Plan(settings)
+    referee = HoldingReferee(plan, target=None, rounds=ROUNDS, report=lambda _: None)
+    launchers: list[Launcher] = []
+    reached: set[int] = set()
+    counted: dict[tuple[str, str], int] = {}
+
+    def look(batch: Snapshots) -> None:
+        if batch.rounds == ROUNDS:
+            reached.add(batch.node)
+        if len(reached) == plan.nodes and not referee.released:
+            pids = {pid for name, pid in launchers[0].pids.items() if name.startswith("node")}
+            everything = sent_by(pids)
+            # both ends of a connection between nodes are in the list; others have a foreign end
+            counted.update(
+                {ends: sent for ends, sent in everything.items() if ends[::-1] in everything}
+            )
+            referee.released = True
+
+    mesh = LocalMesh(
+        settings,
+        nodes=plan.nodes,
+        dim=plan.dataset.rows.dim,
+        referee=referee,
+        folder=run.folder.path,
+        progress=look,
+        started=launchers.append,
+    )
+    asyncio.run(mesh.run())
+    with run.folder.trajectory_writer() as writer:
+        for k in range(ROUNDS):
+            writer.write(k, suboptimality=1.0, consensus_error=1.0)
+    records = RunFolder(tmp_path / "run").load().records
+
+    directions = 2 * len(plan.graph.edges)
+    assert len(counted) == directions  # one connection an edge
+    frames = int(records.deltas.sum() + records.skips.sum())
+    assert frames == ROUNDS * directions
+    assert (records.skips.sum() > 0) == method.startswith("dlag")
+    claimed = int(records.sent_bytes.sum()) + FRAME_HEADER * frames
+    opening = GREETING + READY + FRAME_HEADER + HELLO
+    heartbeats = sum(counted.values()) - claimed - opening * directions
+    assert 0 <= heartbeats <= SECONDS_MOST * PING_AND_PONG * directions
+    # the nodes took less than a second or two: what is left is a few percent at most
+    assert heartbeats < 0.05 * claimed
