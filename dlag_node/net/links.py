@@ -1,8 +1,9 @@
 """The links to the neighbors: one connection an edge, opened by hello, repaired by replay.
 
-The node with the higher id connects (a DEALER), the one with the lower id listens (a ROUTER shared
-by all of its callers). A connection counts as a neighbor's only after its Hello: until then its
-frames are dropped, so a stranger can neither take a neighbor's place nor reach the barrier.
+A node has one ROUTER socket for all of its links: it listens there for the neighbors with higher
+ids, and calls those with lower ids from there. A connection counts as a neighbor's only after its
+hello: until then its frames are dropped, so a stranger can neither take a neighbor's place nor
+reach the barrier.
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from secrets import token_bytes
 
 import zmq
 
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.net.sockets import (
     NOBLOCK,
-    POLLIN,
     SNDMORE,
     Socket,
-    Watched,
     bind,
     open_socket,
+    readable,
     receive,
     resolved,
-    waiting,
+    send,
 )
 from dlag_node.net.strangers import Strangers
 from dlag_node.wire.codec import Codec
@@ -37,12 +38,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Link:
-    """One neighbor: the socket that reaches it, and its routing id there (None: we connected)."""
+    """One neighbor, and the routing id that reaches it (None: it has not called us yet)."""
 
     node: int
-    socket: Socket
-    route: bytes | None = None
+    called: bool  # by us; else the neighbor calls
+    route: bytes | None
     up: bool = False
+
+    def __str__(self) -> str:
+        return f"neighbor {self.node}"
 
 
 class Links:
@@ -53,16 +57,13 @@ class Links:
     """
 
     def __init__(self, context: zmq.Context[Socket], address: str, codec: Codec) -> None:
-        self._router = open_socket(context, zmq.ROUTER, limit=codec.limits.frame_bytes)
-        self.address = bind(self._router, address)
-        self._context = context
+        self.socket = open_socket(context, zmq.ROUTER, limit=codec.frame_limit)
+        self.address = bind(self.socket, address)
+        self.control_bytes = 0
         self._codec = codec
         self._links: dict[int, Link] = {}
-        self._by_route: dict[bytes, int] = {}
-        self._called: dict[Socket, Link] = {}  # by the socket that we opened to it
-        self._watched: Watched = [(self._router, POLLIN)]
+        self._by_route: dict[bytes, Link] = {}
         self._strangers = Strangers()
-        self.control_bytes = 0
 
     async def open(
         self,
@@ -79,20 +80,17 @@ class Links:
         self._node, self._run, self._config = node, run, config
         self._position, self._deliver, self._opened = position, deliver, opened
         for peer in peers:
-            if peer.node > node:
-                self._links[peer.node] = Link(peer.node, self._router)
-                continue
-            dealer = open_socket(self._context, zmq.DEALER, limit=self._codec.limits.frame_bytes)
-            dealer.connect(await resolved(peer.address))
-            link = self._links[peer.node] = Link(peer.node, dealer)
-            self._called[dealer] = link
-            self._watched.append((dealer, POLLIN))
-            self.greet(peer.node)
-
-    @property
-    def sockets(self) -> list[Socket]:
-        """Every socket whose descriptor the event loop must watch."""
-        return [opened for opened, _ in self._watched]
+            called = peer.node < node
+            route = None
+            if called:
+                # a name that no stranger can guess, or it could claim it before we do
+                route = b"+" + token_bytes(16)
+                self.socket.setsockopt(zmq.CONNECT_ROUTING_ID, route)
+                self.socket.connect(await resolved(peer.address))
+            link = self._links[peer.node] = Link(peer.node, called, route)
+            if route is not None:
+                self._by_route[route] = link
+                self.greet(peer.node)
 
     @property
     def down(self) -> list[int]:
@@ -106,15 +104,14 @@ class Links:
 
     def greet(self, neighbor: int) -> None:
         """Say Hello on a link that we opened; where the neighbor calls us, wait for its call."""
-        link = self._links[neighbor]
-        if link.socket is not self._router:
+        if self._links[neighbor].called:
             self.send(neighbor, self._words(Hello))
 
     def send(self, neighbor: int, frame: Frame) -> None:
         """Send a frame that is none of a round's; counted apart."""
         raw = self._codec.encode(frame)
         self.control_bytes += len(raw)
-        self._put(self._links[neighbor], raw)
+        self._put(self._links[neighbor].route, raw)
 
     def broadcast(self, raw: bytes) -> None:
         """Send a round frame, encoded once, to every neighbor whose link is up.
@@ -123,48 +120,33 @@ class Links:
         """
         for link in self._links.values():
             if link.up:
-                self._put(link, raw)
+                self._put(link.route, raw)
 
     def resend(self, neighbor: int, raw: bytes) -> None:
         """Send a round frame again, to one neighbor."""
         self.control_bytes += len(raw)
-        self._put(self._links[neighbor], raw)
+        self._put(self._links[neighbor].route, raw)
 
     def drain(self) -> bool:
-        """Take a message from every socket that has one; False when there was none.
-
-        One message a socket and look: whoever floods one of them holds up no other.
-        """
-        found = waiting(self._watched)
-        for opened in found:
-            if opened is self._router:
-                self._take_from_router()
-            else:
-                self._take(self._called[opened], receive(opened))
-        return bool(found)
-
-    def close(self) -> None:
-        """Close every socket; what was sent still leaves."""
-        for opened in self.sockets:
-            opened.close()
-
-    def drop(self, peer: str, why: Exception) -> None:
-        """A frame that makes no sense: drop it, say so once a peer."""
-        self._strangers.drop(peer, why)
-
-    def _take_from_router(self) -> None:
-        route: bytes = self._router.recv(NOBLOCK)
-        raw = receive(self._router)
-        neighbor = self._by_route.get(route)
-        if neighbor is not None:
-            self._take(self._links[neighbor], raw)
+        """Take one waiting message and deliver it; False when there was none."""
+        if not readable(self.socket):
+            return False
+        route: bytes = self.socket.recv(NOBLOCK)
+        raw = receive(self.socket)
+        link = self._by_route.get(route)
+        if link is not None:
+            self._take(link, raw)
         else:
             self._take_from_stranger(route, raw)
+        return True
+
+    def close(self) -> None:
+        """Close the socket; what was sent still leaves."""
+        self.socket.close()
 
     def _take(self, link: Link, raw: bytes | None) -> None:
-        peer = f"neighbor {link.node}"
         try:
-            frame = self._decode(raw, peer)
+            frame = self._decode(raw, link)
             kind = type(frame)
             if kind is Welcome or kind is Hello:
                 self._introduce(link, frame)  # type: ignore[arg-type]
@@ -174,9 +156,9 @@ class Links:
             elif link.up or kind is Refuse:
                 self._deliver(link.node, frame)
             else:
-                raise RemoteProtocolError(f"{peer} sent a {kind.__name__} before its hello")
+                raise RemoteProtocolError(f"{link} sent a {kind.__name__} before its hello")
         except RemoteProtocolError as exc:
-            self._strangers.drop(peer, exc)
+            self._strangers.drop(str(link), exc)
 
     def _take_from_stranger(self, route: bytes, raw: bytes | None) -> None:
         """A connection that we do not know: it may say hello, and nothing else."""
@@ -188,14 +170,14 @@ class Links:
                     self._reply(route, Who())
                 raise RemoteProtocolError(f"{peer} sent a {type(frame).__name__} before its hello")
             link = self._links.get(frame.node)
-            if link is None or link.socket is not self._router:
-                callers = [j for j in self._links if self._links[j].socket is self._router]
+            if link is None or link.called:
+                callers = [each.node for each in self._links.values() if not each.called]
                 raise _Refused(f"node {frame.node} is none of our callers, which are {callers}")
             self._check(frame)
             if link.route is not None:
                 del self._by_route[link.route]  # the link was made again: the old one is dead
             link.route = route
-            self._by_route[route] = link.node
+            self._by_route[route] = link
             self._introduce(link, frame)
         except RemoteProtocolError as exc:
             if isinstance(exc, _Refused) and self._strangers.may_answer(route):
@@ -223,7 +205,7 @@ class Links:
     def _words(self, kind: type[Hello]) -> Hello:
         return kind(PROTOCOL, self._run, self._config, self._node, self._position())
 
-    def _decode(self, raw: bytes | None, peer: str) -> Frame:
+    def _decode(self, raw: bytes | None, peer: object) -> Frame:
         if raw is None:
             raise RemoteProtocolError(f"{peer} sent a message of several parts")
         return self._codec.decode(raw, peer)
@@ -231,20 +213,17 @@ class Links:
     def _reply(self, route: bytes, frame: Frame) -> None:
         raw = self._codec.encode(frame)
         self.control_bytes += len(raw)
-        self._put(Link(-1, self._router, route), raw)
+        self._put(route, raw)
 
-    def _put(self, link: Link, raw: bytes) -> None:
+    def _put(self, route: bytes | None, raw: bytes) -> None:
+        if route is None:
+            return  # it has not called yet
         try:
-            if link.socket is self._router:
-                if link.route is None:
-                    return  # it has not called yet
-                self._router.send(link.route, NOBLOCK | SNDMORE)
-                self._router.send(raw, NOBLOCK)
-            else:
-                link.socket.send(raw, NOBLOCK)
+            send(self.socket, route, NOBLOCK | SNDMORE)
+            send(self.socket, raw, NOBLOCK)
         except zmq.ZMQError as exc:
             # the connection broke: the neighbor will call again and ask for what it lacks
-            log.debug("node %d cannot be reached now: %s", link.node, exc)
+            log.debug("%s cannot be reached now: %s", route.hex(), exc)
 
 
 class _Refused(RemoteProtocolError):

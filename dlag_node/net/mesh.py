@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from time import monotonic, perf_counter, thread_time
+from time import monotonic, perf_counter
 
 from dlag_node.errors import DlagError, NeighborTimeout, PeerRefused, RunAborted
 from dlag_node.net.links import Links
@@ -21,7 +21,7 @@ from dlag_node.wire.limits import MAX_TEXT
 log = logging.getLogger(__name__)
 
 _PUMPS_AT_MOST = 64  # then the loop gets a turn: signals and timers are never starved
-_HEAVY_SECONDS = 0.02  # an advance that took longer goes to a thread the next time
+_HEAVY_SECONDS = 0.05  # an advance that took longer goes to a thread the next time
 _NEED_AFTER = 0.25  # seconds at the barrier before the neighbors are asked again; doubles
 _NEED_AT_MOST = 4.0
 _GOODBYE_SECONDS = 10.0
@@ -50,7 +50,7 @@ class MeshNode:
         self._recorder = recorder
         self._observed = observed
         self._computing = False
-        self._heavy: dict[bool, bool] = {}  # at a round's begin, inside it
+        self._heavy = {True: False, False: False}  # at a round's begin, inside it
         self._done: set[int] = set()
         self._said_goodbye = False
         self._progress_at = monotonic()
@@ -61,9 +61,8 @@ class MeshNode:
         """All rounds, and goodbye; the error that ends the run is told to the neighbors."""
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] = self._loop.create_future()
-        descriptors = [opened.fileno() for opened in self.links.sockets]
-        for descriptor in descriptors:
-            self._loop.add_reader(descriptor, self._pump)
+        descriptors = [self.links.socket.fileno()]
+        self._loop.add_reader(descriptors[0], self._pump)
         if self._observed is not None:
             descriptors.append(self._observed.socket.fileno())
             self._loop.add_reader(descriptors[-1], self._hear_laboratory)
@@ -112,14 +111,12 @@ class MeshNode:
             return  # what arrives meanwhile waits in ZeroMQ's queues
         try:
             for _ in range(_PUMPS_AT_MOST):
-                moved = self.links.drain()
-                if self._may_advance():
-                    if self._heavy.get(self.engine.between_rounds):
+                while self._may_advance():
+                    if self._heavy[self.engine.between_rounds]:
                         self._advance_in_thread()
                         return
                     self._advance()
-                    moved = True
-                if not moved:
+                if not self.links.drain():
                     self._maybe_leave()
                     return
             self._loop.call_soon(self._pump)
@@ -260,7 +257,7 @@ class MeshNode:
 
 
 def _weighed_advance(engine: Engine) -> tuple[Outgoing | None, bool]:
-    """Advance, and whether that was heavy: by CPU time, for a busy machine makes all waits long."""
-    started = thread_time()
+    """Advance, and whether that was heavy."""
+    started = perf_counter()
     outgoing = engine.advance()
-    return outgoing, thread_time() - started > _HEAVY_SECONDS
+    return outgoing, perf_counter() - started > _HEAVY_SECONDS

@@ -13,7 +13,7 @@ import zmq
 
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.methods import Array
-from dlag_node.net.sockets import NOBLOCK, POLLIN, Socket, Watched, open_socket, receive, waiting
+from dlag_node.net.sockets import NOBLOCK, Socket, open_socket, readable, receive
 from dlag_node.rounds.record import Record
 from dlag_node.wire.limits import MAX_CONTROL_BYTES
 from dlag_node.wire.observing import FROM_LABORATORY, Farewell, Horizon, Ready, Snapshots
@@ -31,7 +31,6 @@ class Observed:
     def __init__(self, context: zmq.Context[Socket], address: str, node: int) -> None:
         self.socket = open_socket(context, zmq.DEALER, limit=MAX_CONTROL_BYTES)
         self.socket.connect(address)
-        self._watched: Watched = [(self.socket, POLLIN)]
         self._node = node
         self._thetas: list[bytes] = []
         self._deltas = 0
@@ -81,7 +80,7 @@ class Observed:
     def horizon(self) -> Horizon | None:
         """The laboratory's last word, if it has said one since we asked."""
         last: Horizon | None = None
-        while waiting(self._watched):
+        while readable(self.socket):
             raw = receive(self.socket)
             try:
                 last = unpack(

@@ -81,23 +81,21 @@ class Engine:
         Heavy: the method computes in here.
         """
         started = self._clock()
-        if self._flow is None:
-            self._flow = self.method.round()
-            exchange = self._resume(lambda flow: next(flow))
-        else:
-            self._ledger.spend(wait=started - self._waiting_since)
-            inbox = self.barrier.open()
-            exchange = self._resume(lambda flow: flow.send(inbox))
-        if isinstance(exchange, RoundReport):
-            self._ledger.spend(compute=self._clock() - started)
-            self.last_record = self._ledger.close(self.rounds, exchange)
-            self.rounds += 1
-            self._flow = None
+        try:
+            if self._flow is None:
+                self._flow = self.method.round()
+                exchange = next(self._flow)
+            else:
+                self._ledger.wait += started - self._waiting_since
+                exchange = self._flow.send(self.barrier.open())
+        except StopIteration as end:
+            self._ledger.compute += self._clock() - started
+            self._end_round(end.value)
             return None
         outgoing = self._frame(exchange)
         self._kept.append(outgoing)
         self._waiting_since = self._clock()
-        self._ledger.spend(compute=self._waiting_since - started)
+        self._ledger.compute += self._waiting_since - started
         return outgoing
 
     def frames_from(self, seq: int) -> list[Outgoing]:
@@ -110,15 +108,12 @@ class Engine:
             )
         return kept
 
-    def _resume(self, step: Callable[[Flow[RoundReport]], Exchange]) -> Exchange | RoundReport:
-        assert self._flow is not None
-        try:
-            return step(self._flow)
-        except StopIteration as end:
-            report = end.value
-            if not isinstance(report, RoundReport):
-                raise LocalProtocolError(f"a round returned {report!r:.60}") from None
-            return report
+    def _end_round(self, report: object) -> None:
+        if not isinstance(report, RoundReport):
+            raise LocalProtocolError(f"a round returned {report!r:.60}")
+        self.last_record = self._ledger.close(self.rounds, report)
+        self.rounds += 1
+        self._flow = None
 
     def _frame(self, exchange: Exchange) -> Outgoing:
         seq = self.barrier.seq

@@ -8,7 +8,11 @@ from dlag_node.wire.frames import Delta, RoundFrame
 
 
 class Ledger:
-    """Counts one worker's round; a message is one delta over one directed edge."""
+    """Counts one worker's round; a message is one delta over one directed edge.
+
+    `compute` and `wait` are the seconds of this round that went into the method, and into waiting
+    at the barrier.
+    """
 
     def __init__(self, node: int, edges: int) -> None:
         self._node = node
@@ -24,11 +28,6 @@ class Ledger:
         else:
             self._exchanges += SKIPPED
 
-    def spend(self, *, compute: float = 0.0, wait: float = 0.0) -> None:
-        """Seconds of this round that went into the method, or into waiting at the barrier."""
-        self._compute += compute
-        self._wait += wait
-
     def close(self, k: int, report: RoundReport) -> Record:
         """The record of round k; the next round starts from nothing."""
         deltas = self._exchanges.count(SENT)
@@ -43,8 +42,8 @@ class Ledger:
             gradients=report.gradients,
             step=report.step,
             age=report.age,
-            compute=self._compute,
-            wait=self._wait,
+            compute=self.compute,
+            wait=self.wait,
         )
         self._clear()
         return record
@@ -53,5 +52,5 @@ class Ledger:
         self._exchanges = ""
         self._payload_bytes = 0
         self._sent_bytes = 0
-        self._compute = 0.0
-        self._wait = 0.0
+        self.compute = 0.0
+        self.wait = 0.0

@@ -13,7 +13,7 @@ from dlag_node.wire.frames import (
     Welcome,
     Who,
 )
-from dlag_node.wire.limits import PROTOCOL, Limits
+from dlag_node.wire.limits import PROTOCOL
 from dlag_node.wire.schema import pack, unpack
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Done",
     "Frame",
     "Hello",
-    "Limits",
     "Need",
     "Refuse",
     "RoundFrame",

@@ -22,7 +22,7 @@ from dlag_node.wire.frames import (
     Who,
     all_finite,
 )
-from dlag_node.wire.limits import FLOAT_BYTES, MAX_DIM, MAX_SEQ, Limits
+from dlag_node.wire.limits import FLOAT_BYTES, MAX_DIM, MAX_SEQ, frame_limit
 from dlag_node.wire.schema import build, pack, unpack_array
 
 _Control = Hello | Need | Who | Refuse | Done | Abort
@@ -44,7 +44,7 @@ class Codec:
         if not 1 <= dim <= MAX_DIM:
             raise LocalProtocolError(f"vectors of {dim} entries: expected 1 to {MAX_DIM}")
         self.dim = dim
-        self.limits = Limits(dim)
+        self.frame_limit = frame_limit(dim)
         self._vector_bytes = FLOAT_BYTES * dim
         self._packer = msgpack.Packer()
 
@@ -65,9 +65,9 @@ class Codec:
             return token
         return pack(frame)
 
-    def decode(self, raw: bytes, peer: str) -> Frame:
+    def decode(self, raw: bytes, peer: object) -> Frame:
         """The frame in `raw`; anything that is none is a RemoteProtocolError naming `peer`."""
-        items = unpack_array(raw, limit=self.limits.frame_bytes, peer=peer)
+        items = unpack_array(raw, limit=self.frame_limit, peer=peer)
         code = items[0]
         if type(code) is int and 1 <= code <= 2:
             return self._round_frame(items, peer)
@@ -76,7 +76,7 @@ class Codec:
             raise RemoteProtocolError(f"{peer} sent a frame of unknown type {code!r:.40}")
         return build(kind, items[1:], peer=peer)
 
-    def _round_frame(self, items: list[object], peer: str) -> RoundFrame:
+    def _round_frame(self, items: list[object], peer: object) -> RoundFrame:
         code, size = items[0], len(items)
         if size != (3 if code == 1 else 2):
             raise RemoteProtocolError(f"{peer} sent a round frame of {size} fields")

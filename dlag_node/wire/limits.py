@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 PROTOCOL = 1  # spoken version; peers of another one are refused
 
 MAX_NODES = 10_000
@@ -16,13 +14,6 @@ FLOAT_BYTES = 8
 ENVELOPE_BYTES = 64  # more than any frame needs beside its vector
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How large a frame of one run may be: it follows from the dimension of its vectors."""
-
-    dim: int
-
-    @property
-    def frame_bytes(self) -> int:
-        """No honest frame between nodes is larger than a vector or a hello with their envelope."""
-        return max(FLOAT_BYTES * self.dim, 4 * MAX_TEXT) + ENVELOPE_BYTES
+def frame_limit(dim: int) -> int:
+    """The largest honest frame of a run: a vector of `dim` entries, or a text, and its envelope."""
+    return max(FLOAT_BYTES * dim, 4 * MAX_TEXT) + ENVELOPE_BYTES

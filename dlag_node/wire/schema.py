@@ -35,7 +35,7 @@ def pack(message: Message) -> bytes:
     return packed
 
 
-def unpack(raw: bytes, kinds: Mapping[int, type[M]], *, limit: int, peer: str) -> M:
+def unpack(raw: bytes, kinds: Mapping[int, type[M]], *, limit: int, peer: object) -> M:
     """The message in `raw`, one of `kinds`; else a RemoteProtocolError that names `peer`."""
     items = unpack_array(raw, limit=limit, peer=peer)
     kind = kinds.get(items[0]) if type(items[0]) is int else None
@@ -44,7 +44,7 @@ def unpack(raw: bytes, kinds: Mapping[int, type[M]], *, limit: int, peer: str) -
     return build(kind, items[1:], peer=peer)
 
 
-def unpack_array(raw: bytes, *, limit: int, peer: str) -> list[Any]:
+def unpack_array(raw: bytes, *, limit: int, peer: object) -> list[Any]:
     """The msgpack array in `raw`, checked for size and form but not yet for meaning."""
     if len(raw) > limit:
         raise RemoteProtocolError(f"{peer} sent {len(raw)} bytes, the limit is {limit}")
@@ -58,7 +58,7 @@ def unpack_array(raw: bytes, *, limit: int, peer: str) -> list[Any]:
     return items
 
 
-def build(kind: type[M], values: list[Any], *, peer: str) -> M:
+def build(kind: type[M], values: list[Any], *, peer: object) -> M:
     """`kind(*values)` with every value checked against its field."""
     wanted = _schema(kind)
     if len(values) != len(wanted):
