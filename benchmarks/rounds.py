@@ -51,7 +51,7 @@ REPEATS = 5
 SECONDS = 1.2  # a turn of one contender
 PILOT_ROUNDS = 40  # the run that tells how many rounds fill a turn
 WARM_ROUNDS = 10  # more than the grid's diameter: by then every node has met every other's frames
-LIFE_SECONDS = 120  # no process outlives a benchmark that was killed
+LIFE_SECONDS = 60  # no process outlives a benchmark that was killed
 LOOPBACK = "tcp://127.0.0.1:*"
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
