@@ -36,7 +36,7 @@ from dlag_node.graphs.topology import parse_topology
 from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
 from dlag_node.net.links import Links
 from dlag_node.net.mesh import MeshNode
-from dlag_node.process import _new_loop
+from dlag_node.process import new_loop
 from dlag_node.rounds import Engine
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
@@ -51,7 +51,7 @@ REPEATS = 5
 SECONDS = 1.2  # a turn of one contender
 PILOT_ROUNDS = 40  # the run that tells how many rounds fill a turn
 WARM_ROUNDS = 10  # more than the grid's diameter: by then every node has met every other's frames
-LIFE_SECONDS = 120  # no process outlives a benchmark that was killed
+LIFE_SECONDS = 60  # no process outlives a benchmark that was killed
 LOOPBACK = "tcp://127.0.0.1:*"
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -131,7 +131,7 @@ class Still:
         return RoundReport(gradients=0, step=0.0, age=0)
 
 
-def mesh(seat: Seat, loop: LoopFactory = _new_loop) -> None:
+def mesh(seat: Seat, loop: LoopFactory = new_loop) -> None:
     """The project's own node, everything but the coordinator."""
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(_mesh(seat))
@@ -227,7 +227,7 @@ def mesh_on_stdlib_loop(seat: Seat) -> None:
 
 def obvious_on_uvloop(seat: Seat) -> None:
     """The obvious mesh with uvloop."""
-    obvious(seat, _new_loop)
+    obvious(seat, new_loop)
 
 
 CONTENDERS: dict[str, Contender] = {"mesh": mesh, "obvious": obvious, "blocking": blocking}

@@ -22,8 +22,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import typer.main
+
 import coordinator.cli
 import dlag_node.cli
+from dlag_node.process import new_loop
 from dlag_node.solvers import warm_up
 
 _PROGRAMS: dict[str, Callable[[list[str]], int]] = {
@@ -133,11 +136,25 @@ def _tell(event: dict[str, Any]) -> None:
         pass  # the launcher is gone: end of input follows
 
 
+def _rehearse() -> None:
+    """Do once what every child would do again: typer's first command line, the first event loop.
+
+    Most of it is typer, which imports pydantic with the first command line that it reads.
+    """
+    for name, app, argv in (
+        ("dlag-node", dlag_node.cli.app, ["--coordinator", "tcp://127.0.0.1:1"]),
+        ("dlag-coordinator", coordinator.cli.app, []),
+    ):
+        typer.main.get_command(app).make_context(name, argv)
+    new_loop().close()
+
+
 def main() -> None:
     """Load everything that a node needs, then fork on demand."""
     if warm_up().compiled:
         # a compiler was loaded into this process: begin again, small, with what it left on disk
         os.execv(sys.executable, [sys.executable, "-m", "dlag_lab.nursery"])
+    _rehearse()
     gc.collect()
     gc.freeze()  # what is loaded now stays shared with the children
     Nursery().serve()

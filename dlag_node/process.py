@@ -58,7 +58,7 @@ def run_process(main: Callable[[], Awaitable[None]], *, lifeline: int | None = N
     the parent holds: a child never outlives its parent, however that dies.
     """
     threadpool_limits(1)  # one BLAS thread: the same bits everywhere, and no fight for the cores
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(_guarded(main, lifeline))
 
 
@@ -99,7 +99,7 @@ def _watch_lifeline(lifeline: int, end: Callable[[int, str], None]) -> None:
         end(EXIT_TERMINATED, "the process that started us is gone")
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
+def new_loop() -> asyncio.AbstractEventLoop:
     """uvloop where it exists: the same mesh with a fifth less CPU time a message."""
     try:
         import uvloop
