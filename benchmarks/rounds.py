@@ -151,7 +151,8 @@ async def _mesh(seat: Seat) -> None:
         config="rounds",
         peers=[Peer(j, seat.addresses[j], 0.0) for j in seat.neighbors],
         position=lambda: engine.seq,
-        deliver=node.deliver,
+        deliver=engine.deliver,
+        control=node.control,
         opened=node.opened,
     )
     await node.run()

@@ -20,7 +20,8 @@ T = TypeVar("T")
 Flow = Generator["Exchange", Inbox, T]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Not frozen, like everything that is made for each exchange: freezing doubles the cost of making.
+@dataclass(slots=True, eq=False)
 class Exchange:
     """One crossing of the barrier: the same vector for every neighbor, or None for silence.
 
@@ -30,7 +31,7 @@ class Exchange:
     payload: Array | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RoundReport:
     """What worker i did in one round."""
 

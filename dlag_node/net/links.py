@@ -18,22 +18,25 @@ import zmq
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.net.sockets import (
     NOBLOCK,
+    POLLIN,
     SNDMORE,
     Socket,
     bind,
     open_socket,
-    readable,
     receive,
     resolved,
     send,
+    zmq_poll,
 )
 from dlag_node.net.strangers import Strangers
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
-from dlag_node.wire.frames import Frame, Hello, Refuse, Welcome, Who
+from dlag_node.wire.frames import Delta, Frame, Hello, Refuse, RoundFrame, Skip, Welcome, Who
 from dlag_node.wire.limits import PROTOCOL
 
 log = logging.getLogger(__name__)
+
+_DRAIN_AT_MOST = 64  # messages
 
 
 @dataclass(slots=True)
@@ -52,7 +55,8 @@ class Link:
 class Links:
     """Moves frames between one node and its neighbors; knows who they are, not what they mean.
 
-    `deliver(neighbor, frame)` gets every frame of a neighbor whose link is up, and
+    `deliver(neighbor, frame)` gets every round frame of a neighbor whose link is up, and says
+    whether that was enough for now; `control(neighbor, frame)` gets the others;
     `opened(neighbor, need)` each hello: the neighbor may lack everything from exchange `need` on.
     """
 
@@ -61,6 +65,7 @@ class Links:
         self.address = bind(self.socket, address)
         self.control_bytes = 0
         self._codec = codec
+        self._watched = [(self.socket, POLLIN)]
         self._links: dict[int, Link] = {}
         self._by_route: dict[bytes, Link] = {}
         self._strangers = Strangers()
@@ -73,12 +78,14 @@ class Links:
         config: str,
         peers: Sequence[Peer],
         position: Callable[[], int],
-        deliver: Callable[[int, Frame], None],
+        deliver: Callable[[int, RoundFrame], bool],
+        control: Callable[[int, Frame], None],
         opened: Callable[[int, int], None],
     ) -> None:
         """Learn who the neighbors are and call those with lower ids; `position` is engine.seq."""
         self._node, self._run, self._config = node, run, config
-        self._position, self._deliver, self._opened = position, deliver, opened
+        self._position, self._deliver = position, deliver
+        self._control, self._opened = control, opened
         for peer in peers:
             called = peer.node < node
             route = None
@@ -128,37 +135,44 @@ class Links:
         self._put(self._links[neighbor].route, raw)
 
     def drain(self) -> bool:
-        """Take one waiting message and deliver it; False when there was none."""
-        if not readable(self.socket):
-            return False
-        route: bytes = self.socket.recv(NOBLOCK)
-        raw = receive(self.socket)
-        link = self._by_route.get(route)
-        if link is not None:
-            self._take(link, raw)
-        else:
-            self._take_from_stranger(route, raw)
+        """Take what waits until it is enough for now; False when nothing waited at all.
+
+        Bounded: whoever floods us holds up the loop for so many messages, no more.
+        """
+        for taken in range(_DRAIN_AT_MOST):
+            if not zmq_poll(self._watched, 0):
+                return taken > 0
+            route: bytes = self.socket.recv(NOBLOCK)
+            raw = receive(self.socket)
+            link = self._by_route.get(route)
+            if link is None:
+                self._take_from_stranger(route, raw)
+            elif self._take(link, raw):
+                return True
         return True
 
     def close(self) -> None:
         """Close the socket; what was sent still leaves."""
         self.socket.close()
 
-    def _take(self, link: Link, raw: bytes | None) -> None:
+    def _take(self, link: Link, raw: bytes | None) -> bool:
+        """A message of a known connection; True when that is enough for now."""
         try:
             frame = self._decode(raw, link)
-            kind = type(frame)
-            if kind is Welcome or kind is Hello:
-                self._introduce(link, frame)  # type: ignore[arg-type]
-            elif kind is Who:
+            if link.up and isinstance(frame, Delta | Skip):
+                return self._deliver(link.node, frame)
+            if isinstance(frame, Hello):
+                self._introduce(link, frame)
+            elif isinstance(frame, Who):
                 link.up = False
                 self.greet(link.node)
-            elif link.up or kind is Refuse:
-                self._deliver(link.node, frame)
+            elif link.up or isinstance(frame, Refuse):
+                self._control(link.node, frame)
             else:
-                raise RemoteProtocolError(f"{link} sent a {kind.__name__} before its hello")
+                raise RemoteProtocolError(f"{link} sent a {type(frame).__name__} before its hello")
         except RemoteProtocolError as exc:
             self._strangers.drop(str(link), exc)
+        return False
 
     def _take_from_stranger(self, route: bytes, raw: bytes | None) -> None:
         """A connection that we do not know: it may say hello, and nothing else."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from time import monotonic, perf_counter
+from time import perf_counter
 
 from dlag_node.errors import DlagError, NeighborTimeout, PeerRefused, RunAborted
 from dlag_node.net.links import Links
 from dlag_node.net.observer import Observed
 from dlag_node.rounds import Engine, Outgoing
 from dlag_node.rounds.recorder import Recorder
-from dlag_node.wire.frames import Abort, Delta, Done, Frame, Need, Refuse, Skip
+from dlag_node.wire.frames import Abort, Done, Frame, Need, Refuse
 from dlag_node.wire.limits import MAX_TEXT
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class MeshNode:
         self._heavy = {True: False, False: False}  # at a round's begin, inside it
         self._done: set[int] = set()
         self._said_goodbye = False
-        self._progress_at = monotonic()
+        self._patient_since = perf_counter()
         self._need_after = _NEED_AFTER
         self._begun_at: float | None = None
 
@@ -78,12 +78,9 @@ class MeshNode:
             for descriptor in descriptors:
                 self._loop.remove_reader(descriptor)
 
-    def deliver(self, neighbor: int, frame: Frame) -> None:
-        """A frame from a neighbor whose link is up."""
-        kind = type(frame)
-        if kind is Delta or kind is Skip:
-            self.engine.deliver(neighbor, frame)  # type: ignore[arg-type]
-        elif isinstance(frame, Need):
+    def control(self, neighbor: int, frame: Frame) -> None:
+        """A frame from a neighbor that is none of a round's."""
+        if isinstance(frame, Need):
             self._answer(neighbor, frame.seq)
         elif isinstance(frame, Done):
             self._done.add(neighbor)
@@ -135,7 +132,8 @@ class MeshNode:
         at_begin = self.engine.between_rounds
         if self._begun_at is None:
             self._begun_at = perf_counter()
-        outgoing, self._heavy[at_begin] = _weighed_advance(self.engine)
+        outgoing = self.engine.advance()
+        self._heavy[at_begin] = self.engine.advance_seconds > _HEAVY_SECONDS
         self._after(outgoing)
 
     def _advance_in_thread(self) -> None:
@@ -143,22 +141,22 @@ class MeshNode:
         at_begin = self.engine.between_rounds
         self._computing = True
 
-        def back(future: asyncio.Future[tuple[Outgoing | None, bool]]) -> None:
+        def back(future: asyncio.Future[Outgoing | None]) -> None:
             self._computing = False
             if self._over.done() or future.cancelled():
                 return
             try:
-                outgoing, self._heavy[at_begin] = future.result()
+                outgoing = future.result()
+                self._heavy[at_begin] = self.engine.advance_seconds > _HEAVY_SECONDS
                 self._after(outgoing)
             except DlagError as exc:
                 self._fail(exc)
                 return
             self._pump()
 
-        self._loop.run_in_executor(None, _weighed_advance, self.engine).add_done_callback(back)
+        self._loop.run_in_executor(None, self.engine.advance).add_done_callback(back)
 
     def _after(self, outgoing: Outgoing | None) -> None:
-        self._progress_at = monotonic()
         self._need_after = _NEED_AFTER
         if outgoing is not None:
             self.links.broadcast(outgoing.raw)
@@ -191,7 +189,7 @@ class MeshNode:
             return
         if not self._said_goodbye:
             self._said_goodbye = True
-            self._progress_at = monotonic()
+            self._patient_since = perf_counter()
             assert self._begun_at is not None
             self.seconds = perf_counter() - self._begun_at
             for neighbor in self.engine.barrier.neighbors:
@@ -205,7 +203,7 @@ class MeshNode:
         if self._over.done():
             return
         self._timer = self._loop.call_later(self._need_after, self._tick)
-        waited = monotonic() - self._progress_at
+        waited = perf_counter() - max(self._patient_since, self.engine.progress_at)
         if self._computing or waited < self._need_after:
             return
         self._need_after = min(2 * self._need_after, _NEED_AT_MOST)
@@ -229,7 +227,7 @@ class MeshNode:
         else:
             missing = self.links.down
         if not missing:
-            self._progress_at = monotonic()  # it is the laboratory that we wait for
+            self._patient_since = perf_counter()  # it is the laboratory that we wait for
             return
         if waited > self._timeout:
             raise NeighborTimeout(
@@ -254,10 +252,3 @@ class MeshNode:
             reason = f"node {self.engine.node}: {type(exc).__name__}: {exc}"
         for neighbor in self.engine.barrier.neighbors:
             self.links.send(neighbor, Abort(reason[:MAX_TEXT]))
-
-
-def _weighed_advance(engine: Engine) -> tuple[Outgoing | None, bool]:
-    """Advance, and whether that was heavy."""
-    started = perf_counter()
-    outgoing = engine.advance()
-    return outgoing, perf_counter() - started > _HEAVY_SECONDS

@@ -97,7 +97,8 @@ async def _take_part(
             config=assignment.config,
             peers=assignment.peers,
             position=lambda: engine.seq,
-            deliver=mesh.deliver,
+            deliver=engine.deliver,
+            control=mesh.control,
             opened=mesh.opened,
         )
         coordinator.tell(Started())

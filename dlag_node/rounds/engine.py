@@ -20,7 +20,7 @@ from dlag_node.wire.frames import Delta, RoundFrame, Skip
 KEPT_FRAMES = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outgoing:
     """A frame of ours, encoded once for every neighbor."""
 
@@ -54,7 +54,8 @@ class Engine:
         self._flow: Flow[RoundReport] | None = None
         self._kept: deque[Outgoing] = deque(maxlen=KEPT_FRAMES)
         self._clock = clock
-        self._waiting_since = 0.0
+        self.progress_at = 0.0  # by the clock: when `advance` last ended
+        self.advance_seconds = 0.0  # that the last `advance` took
 
     @property
     def seq(self) -> int:
@@ -72,7 +73,7 @@ class Engine:
         return self._flow is None or self.barrier.whole
 
     def deliver(self, neighbor: int, frame: RoundFrame) -> bool:
-        """Take a neighbor's frame; cheap. False for a harmless repeat."""
+        """Take a neighbor's frame; cheap. True when every neighbor's frame is here now."""
         return self.barrier.put(neighbor, frame)
 
     def advance(self) -> Outgoing | None:
@@ -86,16 +87,15 @@ class Engine:
                 self._flow = self.method.round()
                 exchange = next(self._flow)
             else:
-                self._ledger.wait += started - self._waiting_since
+                self._ledger.wait += started - self.progress_at
                 exchange = self._flow.send(self.barrier.open())
         except StopIteration as end:
-            self._ledger.compute += self._clock() - started
+            self._spend(started)
             self._end_round(end.value)
             return None
         outgoing = self._frame(exchange)
         self._kept.append(outgoing)
-        self._waiting_since = self._clock()
-        self._ledger.compute += self._waiting_since - started
+        self._spend(started)
         return outgoing
 
     def frames_from(self, seq: int) -> list[Outgoing]:
@@ -107,6 +107,11 @@ class Engine:
                 f"a neighbor needs exchange {seq}, but we keep only those from {oldest} on"
             )
         return kept
+
+    def _spend(self, started: float) -> None:
+        self.progress_at = self._clock()
+        self.advance_seconds = self.progress_at - started
+        self._ledger.compute += self.advance_seconds
 
     def _end_round(self, report: object) -> None:
         if not isinstance(report, RoundReport):

@@ -32,18 +32,18 @@ class Ledger:
         """The record of round k; the next round starts from nothing."""
         deltas = self._exchanges.count(SENT)
         record = Record(
-            node=self._node,
-            k=k,
-            exchanges=self._exchanges,
-            deltas=deltas * self._edges,
-            skips=(len(self._exchanges) - deltas) * self._edges,
-            payload_bytes=self._payload_bytes,
-            sent_bytes=self._sent_bytes,
-            gradients=report.gradients,
-            step=report.step,
-            age=report.age,
-            compute=self.compute,
-            wait=self.wait,
+            self._node,
+            k,
+            self._exchanges,
+            deltas * self._edges,
+            (len(self._exchanges) - deltas) * self._edges,
+            self._payload_bytes,
+            self._sent_bytes,
+            report.gradients,
+            report.step,
+            report.age,
+            self.compute,
+            self.wait,
         )
         self._clear()
         return record

@@ -9,7 +9,7 @@ SENT = "D"
 SKIPPED = "s"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """Worker i's round k, as one JSON line.
 

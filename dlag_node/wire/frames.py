@@ -19,7 +19,8 @@ from dlag_node.wire.limits import MAX_NODES, MAX_SEQ, MAX_TEXT
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# The two frames of a round are made for each message: not frozen, which would double their cost.
+@dataclass(slots=True, eq=False)
 class Delta:
     """A vector for exchange `seq`: little-endian float64 on the wire, all finite."""
 
@@ -28,7 +29,7 @@ class Delta:
     vector: Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Skip:
     """Silence in exchange `seq`, said aloud: a few bytes that tell silent from slow."""
 
