@@ -63,7 +63,9 @@ class DualAscent:
         self.P = np.zeros(dim)
         self.x = np.zeros(dim)
         self.y = np.zeros(dim)
-        self._largest_step = 0.0  # over the settling rounds
+        # Over the settling rounds, and at least the step to which thetas that differ by 1 lead:
+        # a worker whose neighbors agree with it may not move at all until the news is there.
+        self._largest_step = sizes.eta
 
     def round(self) -> Flow[RoundReport]:
         """Iteration k of the paper's algorithm, lines 2 to 16."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.plan import Plan, RunSettings
 from dlag_node.errors import ConvergenceError
 from tests.methods.plans import heart_plan, simulate, small_plan
 
@@ -45,3 +46,25 @@ def test_an_iterate_that_is_not_finite_ends_with_an_error_and_no_warning(
     plan = small_plan(tmp_path, f"{method}:solver=closed,eta_beta={eta_beta}")
     with pytest.raises(ConvergenceError, match=r"\|\| = (inf|nan), where [0-9.e+-]+ is usual"):
         simulate(plan, 50)
+
+
+@pytest.mark.parametrize("method", ["ssda", "dlag"])
+def test_a_worker_that_waits_long_for_the_first_news_is_not_taken_for_diverging(
+    method: str, tmp_path: Path
+) -> None:
+    # one worker of 30 on a ring knows a target other than 0: the farthest stands still for 15
+    # rounds, and then moves by far more than never
+    data = tmp_path / "far.txt"
+    data.write_text("1 1:1\n" + "0 1:1\n" * 29)
+    settings = RunSettings(
+        method=f"{method}:solver=closed",
+        data=str(data),
+        problem="ridge",
+        topology="ring:30",
+        shards="even",
+        lam=0.1,
+    )
+    run = simulate(Plan(settings), 400)
+    steps = [[record.step for record in row] for row in run.records]
+    assert any(all(steps[k][i] == 0 for k in range(10)) for i in range(30))
+    assert run.measured[-1].suboptimality < 1e-9
