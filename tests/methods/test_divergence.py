@@ -64,7 +64,7 @@ def test_a_worker_that_waits_long_for_the_first_news_is_not_taken_for_diverging(
         shards="even",
         lam=0.1,
     )
-    run = simulate(Plan(settings), 400)
+    run = simulate(Plan(settings), 120)
     steps = [[record.step for record in row] for row in run.records]
     assert any(all(steps[k][i] == 0 for k in range(10)) for i in range(30))
-    assert run.measured[-1].suboptimality < 1e-9
+    assert run.measured[-1].suboptimality < 0.1 * run.measured[0].suboptimality
