@@ -42,12 +42,14 @@ class Run:
 
 
 def small_plan(folder: Path, method: str, **settings: object) -> Plan:
-    """A plan on a few made-up samples: ridge with real targets, unless told otherwise."""
+    """A plan on a few samples, ridge with made-up targets unless told otherwise.
+
+    `samples` may be the text of another LIBSVM file.
+    """
     asked = {"topology": "grid:3x3", "problem": "ridge", "lam": LAM, "shards": "uneven:1,4"}
     asked |= settings
-    path = folder / f"{asked['problem']}.txt"
-    if not path.exists():
-        path.write_text(_libsvm(str(asked["problem"])))
+    path = folder / "samples.txt"
+    path.write_text(str(asked.pop("samples", None) or _made_up(str(asked["problem"]))))
     return Plan(RunSettings(method=method, data=str(path), **asked))  # type: ignore[arg-type]
 
 
@@ -86,7 +88,7 @@ def simulate(
     )
 
 
-def _libsvm(problem: str) -> str:
+def _made_up(problem: str) -> str:
     rng = np.random.default_rng(5)
     A = rng.normal(size=(SAMPLES, DIM))
     b = A @ rng.normal(size=DIM) + rng.normal(size=SAMPLES)
