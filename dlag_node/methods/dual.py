@@ -63,7 +63,9 @@ class DualAscent:
         self.P = np.zeros(dim)
         self.x = np.zeros(dim)
         self.y = np.zeros(dim)
-        self._largest_step = 0.0  # over the settling rounds
+        # Over the settling rounds, and at least the step to which thetas that differ by 1 lead:
+        # a worker whose neighbors agree with it may not move at all until the news is there.
+        self._largest_step = sizes.eta
 
     def round(self) -> Flow[RoundReport]:
         """Iteration k of the paper's algorithm, lines 2 to 16."""
@@ -80,7 +82,7 @@ class DualAscent:
     def _tell(self) -> Flow[None]:
         """Lines 4 to 14: tell the neighbors or stay silent, then fold their deltas into P."""
         Q = self.theta - self.theta_hat
-        if self.k > 0 and self.lazy is not None and self.lazy.may_skip(float(Q.dot(Q))):
+        if self.k > 0 and self.lazy is not None and self.lazy.may_skip(_square(Q)):
             sent = None
         else:
             sent = Q
@@ -92,10 +94,10 @@ class DualAscent:
 
     def _step(self, direction: Array) -> float:
         """Lines 15 and 16: the accelerated step; returns ||x^{k+1} - x^k||."""
-        y = self.x - self.sizes.eta * direction
-        x = y + self.sizes.momentum * (y - self.y)
-        moved = x - self.x
-        square = float(moved.dot(moved))
+        with np.errstate(over="ignore", invalid="ignore"):  # `_check` is what judges the numbers
+            y = self.x - self.sizes.eta * direction
+            x = y + self.sizes.momentum * (y - self.y)
+            square = _square(x - self.x)
         step = sqrt(square)
         self._check(step)
         if self.lazy is not None:
@@ -105,18 +107,23 @@ class DualAscent:
 
     def _check(self, step: float) -> None:
         """End a run whose numbers went bad with an error that says what to change."""
-        if self.k < _SETTLING_ROUNDS:
+        if isfinite(step) and self.k < _SETTLING_ROUNDS:
             self._largest_step = max(self._largest_step, step)
         if isfinite(step) and step <= _DIVERGED * self._largest_step:
             return
+        change = f"eta_beta (eta = {self.sizes.eta:g})"
         if self.lazy is not None:
-            remedy = (
-                f"lower gamma = {self.lazy.gamma:g}, c = {self.lazy.c:g} or D = {self.lazy.D}, "
-                f"or solve the subproblem further than stop={self.oracle.stop}"
+            change = (
+                f"gamma = {self.lazy.gamma:g}, c = {self.lazy.c:g}, D = {self.lazy.D} or {change}"
             )
-        else:
-            remedy = f"lower eta, or solve the subproblem further than stop={self.oracle.stop}"
         raise ConvergenceError(
-            f"the run diverges: in round {self.k} ||x^(k+1) - x^k|| = {step:.3g}, against at most "
-            f"{self._largest_step:.3g} in the first rounds; {remedy}"
+            f"the run diverges: in round {self.k} ||x^(k+1) - x^k|| = {step:.3g}, where "
+            f"{self._largest_step:.3g} is usual for the first rounds; lower {change}, or solve the "
+            f"subproblem further than stop={self.oracle.stop}"
         )
+
+
+def _square(v: Array) -> float:
+    """||v||^2; inf, without a warning, where a float cannot hold it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(v.dot(v))

@@ -122,7 +122,9 @@ def all_finite(vector: Array) -> bool:
 
     One dot product in the usual case; a look at each entry only where its square overflows.
     """
-    return math.isfinite(vector.dot(vector)) or bool(np.isfinite(vector).all())
+    with np.errstate(over="ignore"):  # a square that overflows is no reason to warn anybody
+        square = vector.dot(vector)
+    return math.isfinite(square) or bool(np.isfinite(vector).all())
 
 
 def _check(holds: bool, found: str) -> None:

@@ -1,0 +1,99 @@
+"""Methods as people write them: what is understood, and what each mistake is answered with."""
+
+from __future__ import annotations
+
+import pytest
+
+from dlag_node.errors import ConfigError
+from dlag_node.graphs import Spectrum
+from dlag_node.methods import METHODS, Method, Neighborhood, Worker, build_method, parse_method
+from dlag_node.problems import LOGISTIC, Problem, rows_of
+
+
+def built(text: str, preset: str = "paper") -> Method:
+    problem = Problem(rows_of([[1.0, 2.0]]), rows_of([[1.0]]).matrix()[0], LOGISTIC, n0=4, lam=0.1)
+    worker = Worker(
+        node=0,
+        problem=problem,
+        hood=Neighborhood(0.5, {1: -0.5}),
+        spectrum=Spectrum((1.0, 0.1, 0.0)),
+        mu_min=problem.mu,
+        L_max=problem.L,
+        seed=0,
+    )
+    return build_method(parse_method(text, preset), worker)
+
+
+DLAG = "D, c, eta_beta, gamma, max_epochs, s, solver, stop"
+SSDA = "eta_beta, max_epochs, s, solver, stop"
+STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(TOL > 0\)"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag"),
+        ("DLAG", "unknown method 'DLAG'"),
+        ("", "expected name or name:param=value"),
+        ("dlag:", "expected name or name:param=value"),
+        (":D=5", "expected name or name:param=value"),
+        ("dlag:D", "'D' is not of the form param=value"),
+        ("dlag:D=", "'D=' is not of the form param=value"),
+        ("dlag:=5", "'=5' is not of the form param=value"),
+        ("dlag:D=5,", "'' is not of the form param=value"),
+        ("dlag:D=5,D=6", "D is given twice"),
+        ("dlag:delay=5", f"dlag has no parameter 'delay': expected one of {DLAG}$"),
+        ("dlag:K=4", f"dlag has no parameter 'K': expected one of {DLAG}$"),
+        ("ssda:gamma=0", f"ssda has no parameter 'gamma': expected one of {SSDA}$"),
+        ("msda:D=5", f"msda has no parameter 'D': expected one of K, {SSDA}$"),
+        ("mdlag:k=4", "mdlag has no parameter 'k': expected one of D, K, c, "),
+        ("dlag:gamma=small", "gamma = 'small': expected a number or 'theorem'"),
+        ("dlag:s=1..5", "s = '1..5': expected a number$"),
+        ("dlag:D=1.5", "D = '1.5': expected a whole number"),
+        ("dlag:gamma=2", "gamma = 2.0: expected 0 <= gamma < 1, or 'theorem'"),
+        ("dlag:gamma=1", "gamma = 1.0: expected 0 <= gamma < 1"),
+        ("dlag:gamma=nan", "gamma = nan: expected 0 <= gamma < 1"),
+        ("dlag:c=-1e-4", "c = -0.0001: expected 0 <= c < 1"),
+        ("dlag:D=0", "D = 0: expected a whole number of at least 1"),
+        ("dlag:D=-3", "D = -3: expected a whole number of at least 1"),
+        ("mdlag:K=-1", r"K = -1: expected 0 \(by zeta\) or a whole number of at least 1"),
+        ("mdlag:K=100", "K = 100: expected at most"),
+        ("dlag:s=0.5", "s = 0.5: expected a number of at least 1"),
+        ("dlag:s=inf", "s = inf: expected a number of at least 1"),
+        ("dlag:eta_beta=0", "eta_beta = 0.0: expected a positive number"),
+        ("dlag:eta_beta=inf", "eta_beta = inf: expected a positive number"),
+        ("dlag:stop=foo", f"stop rule 'foo': {STOPS}"),
+        ("dlag:stop=epochs:0", f"stop rule 'epochs:0': {STOPS}"),
+        ("dlag:stop=relative:2", f"stop rule 'relative:2': {STOPS}"),
+        ("dlag:solver=sgd", "solver = 'sgd': expected one of katyusha, svrg, agd, newton, closed"),
+        ("dlag:solver=closed", "logistic has no closed-form dual gradient, ridge has"),
+        ("dlag:max_epochs=0", "max_epochs = 0: expected at least 1"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_was_expected(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        built(text)
+
+
+def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="preset 'foo': expected one of paper, theory"):
+        parse_method("dlag", "foo")
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("preset", ["paper", "theory"])
+def test_every_method_has_both_presets(name: str, preset: str) -> None:
+    assert built(name, preset).parameters["eta"] > 0
+
+
+def test_what_is_given_goes_over_the_preset() -> None:
+    parameters = built("mdlag:gamma=0.5,D=7,K=3,s=2,stop=relative:0.1", "theory").parameters
+    assert [parameters[key] for key in ("gamma", "D", "K", "s")] == [0.5, 7, 3, 2.0]
+    assert parameters["stop"] == "relative:0.1"
+    assert parameters["c"] == built("mdlag:D=7,K=3", "theory").parameters["c"]
+
+
+def test_a_spec_is_written_as_it_is_read() -> None:
+    for text in ("ssda", "dlag:gamma=1e-4,D=10", "mdlag:stop=epochs:30,K=4"):
+        assert str(parse_method(text)) == text
+    assert str(parse_method("  dlag ")) == "dlag"
