@@ -33,7 +33,9 @@ def assemble(
     if takes >= MULTI:
         poly = chebyshev_for(worker.spectrum, wanted.K or None)
         spectrum = poly.of_spectrum(worker.spectrum)
-    constants = dual_constants(spectrum, mu_min=worker.mu_min, L_max=worker.L_max)
+    constants = dual_constants(
+        spectrum, mu_min=worker.mu_min, L_max=worker.L_max, multi=poly is not None
+    )
     sizes = StepSizes(eta=wanted.eta_beta / constants.beta, momentum=constants.momentum(wanted.s))
     lazy: LazyRule | None = None
     if takes >= LAZY:

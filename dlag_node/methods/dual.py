@@ -15,7 +15,7 @@ from dlag_node.methods.lazy import LazyRule
 from dlag_node.solvers import Oracle
 
 # A step this many times larger than the largest of the first rounds is no transient any more.
-_DIVERGED = 1e8
+_DIVERGED = 1e6
 _SETTLING_ROUNDS = 10
 
 

@@ -16,6 +16,7 @@ class DualConstants:
     beta: float  # smoothness of G: sigma_1 / mu_min
     sigma_1: float
     mu_min: float
+    fading: float  # the kappa in the exponentials of gamma and c
 
     @property
     def kappa(self) -> float:
@@ -29,11 +30,11 @@ class DualConstants:
 
     def gamma(self, D: int) -> float:
         """Theorem 1: alpha beta mu_min^2 / (288 D ||sqrt U||^4) * exp(-2 D / sqrt kappa)."""
-        return self._scale / (288.0 * D) * exp(-2.0 * D / sqrt(self.kappa))
+        return self._scale / (288.0 * D) * exp(-2.0 * D / sqrt(self.fading))
 
     def c(self, D: int) -> float:
         """Theorem 1: alpha beta mu_min^2 / (1200 D ||sqrt U||^4) * exp(-2 (D+1) / sqrt kappa)."""
-        return self._scale / (1200.0 * D) * exp(-2.0 * (D + 1) / sqrt(self.kappa))
+        return self._scale / (1200.0 * D) * exp(-2.0 * (D + 1) / sqrt(self.fading))
 
     @property
     def _scale(self) -> float:
@@ -41,13 +42,21 @@ class DualConstants:
         return self.alpha * self.beta * self.mu_min**2 / self.sigma_1**2
 
 
-def dual_constants(spectrum: Spectrum, *, mu_min: float, L_max: float) -> DualConstants:
-    """alpha and beta of Proposition 1."""
+def dual_constants(
+    spectrum: Spectrum, *, mu_min: float, L_max: float, multi: bool = False
+) -> DualConstants:
+    """alpha and beta of Proposition 1.
+
+    The exponentials of Theorem 1 have kappa; those of the theorem on MDLAG (`multi`, alpha and
+    beta from the spectrum of P_K(U)) have kappa_F, which is a little smaller than its kappa'.
+    """
+    alpha, beta = spectrum.sigma_gap / L_max, spectrum.sigma_1 / mu_min
     return DualConstants(
-        alpha=spectrum.sigma_gap / L_max,
-        beta=spectrum.sigma_1 / mu_min,
+        alpha=alpha,
+        beta=beta,
         sigma_1=spectrum.sigma_1,
         mu_min=mu_min,
+        fading=L_max / mu_min if multi else beta / alpha,
     )
 
 

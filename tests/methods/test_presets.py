@@ -46,8 +46,10 @@ def test_the_theorys_preset_is_theorem_1(name: str, D: int, tmp_path: Path) -> N
     assert p["alpha"] == pytest.approx(alpha, rel=1e-12)
     assert p["beta"] == pytest.approx(beta, rel=1e-12)
     assert p["kappa"] == pytest.approx(kappa, rel=1e-12)
-    assert p["gamma"] == pytest.approx(scale / (288 * D) * exp(-2 * D / sqrt(kappa)), rel=1e-12)
-    assert p["c"] == pytest.approx(scale / (1200 * D) * exp(-2 * (D + 1) / sqrt(kappa)), rel=1e-12)
+    # the theorem on MDLAG has kappa_F in its exponentials, not its own kappa'
+    root = sqrt(L_max / mu_min if name == "mdlag" else kappa)
+    assert p["gamma"] == pytest.approx(scale / (288 * D) * exp(-2 * D / root), rel=1e-12)
+    assert p["c"] == pytest.approx(scale / (1200 * D) * exp(-2 * (D + 1) / root), rel=1e-12)
     assert p["eta"] == pytest.approx(2 / (15 * beta), rel=1e-12)
     assert p["s"] == 10
     root = sqrt(10 * kappa)
