@@ -119,9 +119,10 @@ Frame = Delta | Skip | Hello | Welcome | Need | Who | Refuse | Done | Abort
 def all_finite(vector: Array) -> bool:
     """Whether every entry is finite.
 
-    One dot product in the usual case; a look at each entry only where its square overflows.
+    One dot product in the usual case; a look at each entry only where its square overflows. By
+    `vdot`: `dot` would warn of the overflow, and of a signalling NaN.
     """
-    return math.isfinite(vector.dot(vector)) or bool(np.isfinite(vector).all())
+    return math.isfinite(np.vdot(vector, vector)) or bool(np.isfinite(vector).all())
 
 
 def _check(holds: bool, found: str) -> None:
