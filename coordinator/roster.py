@@ -36,6 +36,10 @@ class Stage(Enum):
     FINISHED = "finished"
 
 
+# The stage that a message takes a node out of: none is passed over, none comes twice.
+_FROM_STAGE = {Report: Stage.JOINED, Started: Stage.REPORTED, Finished: Stage.STARTED}
+
+
 @dataclass(slots=True)
 class Member:
     """One enrolled node."""
@@ -78,6 +82,9 @@ class Roster:
         if node is None:
             return self._refuse(peer, f"a {type(message).__name__} before a Join")
         member = self.members[node]
+        if _FROM_STAGE.get(type(message), member.stage) is not member.stage:
+            kind = type(message).__name__
+            return self._refuse(peer, f"a {kind} from a node that has {member.stage.value}")
         match message:
             case Fetch():
                 return self._fetch(peer, node, message.chunk)

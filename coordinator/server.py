@@ -58,10 +58,10 @@ class Server:
         self._context.destroy()
 
     async def _answer(self, peer: bytes, parts: list[bytes]) -> None:
+        who = f"peer {peer.hex()}"
         try:
             if len(parts) != 1:
-                raise RemoteProtocolError(f"a message of {len(parts)} parts")
-            who = f"peer {peer.hex()}"
+                raise RemoteProtocolError(f"{who} sent a message of {len(parts)} parts")
             message = unpack(parts[0], FROM_NODE, limit=MAX_CONTROL_BYTES, peer=who)
         except RemoteProtocolError as exc:
             if peer not in self._complained and len(self._complained) < 1_000:
@@ -73,7 +73,8 @@ class Server:
 
     async def _send(self, peer: bytes, reply: FromCoordinator) -> None:
         try:
-            await self._socket.send_multipart([peer, pack(reply)])
+            # at once or not at all: a peer that asks and never reads must not hold up the others
+            await self._socket.send_multipart([peer, pack(reply)], zmq.NOBLOCK)
         except zmq.ZMQError as exc:
             log.warning("could not answer peer %s: %s", peer.hex(), exc)
 

@@ -27,7 +27,7 @@ from dlag_node.wire.control import (
     Report,
 )
 from dlag_node.wire.frames import Abort, Refuse
-from dlag_node.wire.limits import MAX_CONTROL_BYTES, MAX_TEXT, PROTOCOL
+from dlag_node.wire.limits import MAX_CONTROL_BYTES, MAX_NODES, MAX_TEXT, PROTOCOL
 from dlag_node.wire.schema import pack, unpack
 
 log = logging.getLogger(__name__)
@@ -121,5 +121,9 @@ class Bootstrap:
         finally:
             nag.cancel()
         return unpack(
-            b"".join(parts), FROM_COORDINATOR, limit=MAX_CONTROL_BYTES, peer="the coordinator"
+            b"".join(parts),
+            FROM_COORDINATOR,
+            limit=MAX_CONTROL_BYTES,
+            longest=MAX_NODES,  # neighbors and eigenvalues
+            peer="the coordinator",
         )

@@ -185,8 +185,8 @@ class Links:
                 raise RemoteProtocolError(f"{peer} sent a {type(frame).__name__} before its hello")
             link = self._links.get(frame.node)
             if link is None or link.called:
-                callers = [each.node for each in self._links.values() if not each.called]
-                raise _Refused(f"node {frame.node} is none of our callers, which are {callers}")
+                callers = sum(not each.called for each in self._links.values())
+                raise _Refused(f"node {frame.node} is none of our {callers} callers")
             self._check(frame)
             if link.route is not None:
                 del self._by_route[link.route]  # the link was made again: the old one is dead
@@ -212,9 +212,9 @@ class Links:
         if words.version != PROTOCOL:
             raise _Refused(f"protocol version {words.version}, ours is {PROTOCOL}")
         if words.run != self._run:
-            raise _Refused(f"run id {words.run:.40}, ours is {self._run}")
+            raise _Refused(f"run id {words.run[:40]!r}, ours is {self._run}")
         if words.config != self._config:
-            raise _Refused(f"configuration hash {words.config:.12}, ours is {self._config:.12}")
+            raise _Refused(f"configuration hash {words.config[:12]!r}, ours is {self._config:.12}")
 
     def _words(self, kind: type[Hello]) -> Hello:
         return kind(PROTOCOL, self._run, self._config, self._node, self._position())

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
-from urllib.parse import urlsplit
 
 import zmq
 
@@ -26,6 +26,9 @@ _HEARTBEAT_MS = 1_000
 _HEARTBEAT_TIMEOUT_MS = 3_000
 _RECONNECT_MS = 50
 _RECONNECT_MAX_MS = 1_000
+_ADDRESS = re.compile(
+    r"tcp://(?P<host>\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f/?#@:;\[\]]+):(?P<port>\*|[0-9]{1,5})"
+)
 LINGER_MS = 2_000  # closing at once after sending would lose frames
 
 Socket = zmq.Socket[bytes]
@@ -85,24 +88,30 @@ def bind(opened: Socket, address: str) -> str:
 
 def check_address(address: str, *, wildcard: bool = False) -> None:
     """A ConfigError unless `address` reads tcp://host:port (or :* where that is allowed)."""
-    parts = urlsplit(address)
-    _, _, port = parts.netloc.rpartition(":")
-    good_port = (wildcard and port == "*") or (port.isdigit() and 0 <= int(port) < 65_536)
-    if parts.scheme != "tcp" or not parts.netloc.rpartition(":")[0] or not good_port:
-        raise ConfigError(f"address {address!r}: expected tcp://host:port")
+    _host_and_port(address, wildcard=wildcard)
 
 
 async def resolved(address: str) -> str:
     """`address` with its host looked up here: inside libzmq a slow look-up stalls all links."""
-    check_address(address)
-    host, _, port = urlsplit(address).netloc.rpartition(":")
+    host, port = _host_and_port(address)
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
-        except OSError as exc:
+            # IPv4, as our sockets: "localhost" may name ::1 first, where nobody listens
+            found = await loop.getaddrinfo(
+                host, int(port), family=socket.AF_INET, type=socket.SOCK_STREAM
+            )
+        except (OSError, UnicodeError) as exc:  # a name that no resolver takes is a UnicodeError
             raise ConfigError(f"address {address!r}: cannot look up {host!r}: {exc}") from exc
         host = str(found[0][4][0])
     return f"tcp://{host}:{port}"
+
+
+def _host_and_port(address: str, *, wildcard: bool = False) -> tuple[str, str]:
+    match = _ADDRESS.fullmatch(address)
+    good_port = match and (wildcard if match["port"] == "*" else int(match["port"]) < 65_536)
+    if match is None or not good_port:
+        raise ConfigError(f"address {address!r:.200}: expected tcp://host:port")
+    return match["host"], match["port"]

@@ -23,7 +23,7 @@ from dlag_node.wire.frames import (
     all_finite,
 )
 from dlag_node.wire.limits import FLOAT_BYTES, MAX_DIM, MAX_SEQ, frame_limit
-from dlag_node.wire.schema import build, pack, unpack_array
+from dlag_node.wire.schema import build, pack, shown, unpack_array
 
 _Control = Hello | Need | Who | Refuse | Done | Abort
 _CONTROL: dict[int, type[_Control]] = {
@@ -73,7 +73,7 @@ class Codec:
             return self._round_frame(items, peer)
         kind = _CONTROL.get(code) if type(code) is int else None
         if kind is None:
-            raise RemoteProtocolError(f"{peer} sent a frame of unknown type {code!r:.40}")
+            raise RemoteProtocolError(f"{peer} sent a frame of unknown type {shown(code)}")
         return build(kind, items[1:], peer=peer)
 
     def _round_frame(self, items: list[object], peer: object) -> RoundFrame:
@@ -82,7 +82,7 @@ class Codec:
             raise RemoteProtocolError(f"{peer} sent a round frame of {size} fields")
         seq = items[1]
         if type(seq) is not int or not 0 <= seq < MAX_SEQ:
-            raise RemoteProtocolError(f"{peer} sent exchange {seq!r:.40}, expected 0 to {MAX_SEQ}")
+            raise RemoteProtocolError(f"{peer} sent exchange {shown(seq)}, expected 0 to {MAX_SEQ}")
         if code == 2:
             return Skip(seq)
         body = items[2]

@@ -8,6 +8,7 @@ MAX_NODES = 10_000
 MAX_DIM = 10_000_000  # 80 MB a delta
 MAX_TEXT = 2_000  # characters of a reason, a method's text, an address
 MAX_SEQ = 2**53  # exchanges in a run
+MAX_FIELDS = 16  # of a message, its code included; only an assignment has longer arrays in it
 CHUNK_BYTES = 1 << 20  # one piece of a shard
 MAX_CONTROL_BYTES = CHUNK_BYTES + 4_096  # a chunk and its envelope; an assignment's spectrum fits
 FLOAT_BYTES = 8

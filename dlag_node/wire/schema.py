@@ -16,6 +16,9 @@ from typing import Any, ClassVar, Protocol, TypeVar, Union, get_args, get_origin
 import msgpack
 
 from dlag_node.errors import RemoteProtocolError
+from dlag_node.wire.limits import MAX_FIELDS
+
+_SHOWN = 40  # characters of a peer's value in our words about it
 
 
 class Message(Protocol):
@@ -35,21 +38,32 @@ def pack(message: Message) -> bytes:
     return packed
 
 
-def unpack(raw: bytes, kinds: Mapping[int, type[M]], *, limit: int, peer: object) -> M:
+def unpack(
+    raw: bytes,
+    kinds: Mapping[int, type[M]],
+    *,
+    limit: int,
+    peer: object,
+    longest: int = MAX_FIELDS,
+) -> M:
     """The message in `raw`, one of `kinds`; else a RemoteProtocolError that names `peer`."""
-    items = unpack_array(raw, limit=limit, peer=peer)
+    items = unpack_array(raw, limit=limit, peer=peer, longest=longest)
     kind = kinds.get(items[0]) if type(items[0]) is int else None
     if kind is None:
-        raise RemoteProtocolError(f"{peer} sent a message of unknown type {items[0]!r:.40}")
+        raise RemoteProtocolError(f"{peer} sent a message of unknown type {shown(items[0])}")
     return build(kind, items[1:], peer=peer)
 
 
-def unpack_array(raw: bytes, *, limit: int, peer: object) -> list[Any]:
-    """The msgpack array in `raw`, checked for size and form but not yet for meaning."""
+def unpack_array(raw: bytes, *, limit: int, peer: object, longest: int = MAX_FIELDS) -> list[Any]:
+    """The msgpack array in `raw`, checked for size and form but not yet for meaning.
+
+    No array in it is longer than `longest`. msgpack makes room for as many entries as an array
+    says it has: without that limit a thousand arrays, one in the other, cost gigabytes.
+    """
     if len(raw) > limit:
         raise RemoteProtocolError(f"{peer} sent {len(raw)} bytes, the limit is {limit}")
     try:
-        items = msgpack.unpackb(raw)
+        items = msgpack.unpackb(raw, max_array_len=longest, max_map_len=0, max_ext_len=0)
     except (ValueError, msgpack.UnpackException) as exc:
         # truncated, trailing bytes, bad UTF-8, nested too deeply: msgpack's errors are these two
         raise RemoteProtocolError(f"{peer} sent {len(raw)} bytes that are no message") from exc
@@ -73,6 +87,15 @@ def build(kind: type[M], values: list[Any], *, peer: object) -> M:
         return kind(*checked)
     except ValueError as exc:
         raise RemoteProtocolError(f"{peer} sent a bad {kind.__name__}: {exc}") from exc
+
+
+def shown(value: Any) -> str:
+    """A peer's value in our words: short, and without a walk into what may be nested deeply."""
+    if isinstance(value, list | bytes):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, str):
+        return repr(value[:_SHOWN])
+    return repr(value)[:_SHOWN]
 
 
 @cache
@@ -111,12 +134,12 @@ def _checked(hint: Any, value: Any, where: str) -> Any:
         return hint(*inner)
     if type(value) is hint:  # `type is`: a bool is not an int here
         return value
-    raise ValueError(f"{where} is {value!r:.40}, expected {hint.__name__}")
+    raise ValueError(f"{where} is {shown(value)}, expected {hint.__name__}")
 
 
 def _checked_tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise ValueError(f"{where} is {value!r:.40}, expected an array")
+        raise ValueError(f"{where} is {shown(value)}, expected an array")
     if len(inner) == 2 and inner[1] is Ellipsis:
         return tuple(_checked(inner[0], each, f"{where}[{i}]") for i, each in enumerate(value))
     if len(inner) != len(value):

@@ -1,0 +1,289 @@
+"""The roster without a socket: who joins, what each is told, and who is turned away."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.plan import Plan, RunSettings
+from coordinator.roster import Roster, Stage
+from dlag_node.problems import Problem, shard_from
+from dlag_node.wire.control import (
+    FROM_COORDINATOR,
+    Assignment,
+    Chunk,
+    Enrol,
+    Failed,
+    Fetch,
+    Finished,
+    FromCoordinator,
+    FromNode,
+    Join,
+    Report,
+    Started,
+)
+from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.limits import CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_NODES, MAX_TEXT, PROTOCOL
+from dlag_node.wire.schema import pack, unpack
+
+PLAN = Plan(RunSettings(topology="grid:2x3", seed=4))
+N = PLAN.nodes
+
+
+def peer(node: int) -> bytes:
+    return b"\0peer" + bytes([node])
+
+
+def joined(plan: Plan = PLAN) -> Roster:
+    """Everybody has joined, in order."""
+    roster = Roster(plan)
+    for i in range(plan.nodes):
+        ((_, enrol),) = roster.handle(peer(i), Join(PROTOCOL, None))
+        assert isinstance(enrol, Enrol)
+        assert enrol.node == i
+    return roster
+
+
+def report_of(plan: Plan, node: int) -> Report:
+    rows, labels = plan.shard(node)
+    problem = Problem(rows, labels, plan.loss, n0=plan.n0, lam=plan.settings.lam)
+    return Report(f"tcp://10.0.0.{node}:99", problem.samples, problem.mu, problem.L)
+
+
+def assigned() -> Roster:
+    roster = joined()
+    for i in range(N):
+        roster.handle(peer(i), report_of(PLAN, i))
+    return roster
+
+
+def refusal(replies: list[tuple[bytes, FromCoordinator]], to: bytes) -> str:
+    ((told, refuse),) = replies
+    assert told == to
+    assert isinstance(refuse, Refuse)
+    return refuse.reason
+
+
+def fetched(roster: Roster, node: int, enrol: Enrol) -> bytes:
+    body = b""
+    for k in range(enrol.chunks):
+        ((to, chunk),) = roster.handle(peer(node), Fetch(k))
+        assert to == peer(node)
+        assert isinstance(chunk, Chunk)
+        assert chunk.chunk == k
+        assert len(pack(chunk)) <= MAX_CONTROL_BYTES
+        body += chunk.body
+    return body
+
+
+def test_a_run_from_the_first_join_to_the_last_goodbye() -> None:
+    roster = Roster(PLAN)
+    labels = []
+    for i in range(N):
+        ((to, enrol),) = roster.handle(peer(i), Join(PROTOCOL, None))
+        assert to == peer(i)
+        assert isinstance(enrol, Enrol)
+        assert (enrol.run, enrol.node, enrol.n0) == (PLAN.run, i, 270)
+        body = fetched(roster, i, enrol)
+        assert hashlib.sha256(body).hexdigest() == enrol.sha256
+        rows, mine = shard_from(body, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
+        assert np.array_equal(rows.matrix(), PLAN.shard(i)[0].matrix())
+        labels.append(mine)
+    assert sum(map(len, labels)) == 270
+
+    for i in range(N - 1):
+        assert roster.handle(peer(i), report_of(PLAN, i)) == []
+    replies = roster.handle(peer(N - 1), report_of(PLAN, N - 1))
+    assert [to for to, _ in replies] == [peer(i) for i in range(N)]
+    for i, (_, each) in enumerate(replies):
+        assert isinstance(each, Assignment)
+        assert [p.node for p in each.peers] == list(PLAN.graph.neighbors(i))
+        assert [p.address for p in each.peers] == [f"tcp://10.0.0.{p.node}:99" for p in each.peers]
+        raw = pack(each)
+        assert (
+            unpack(raw, FROM_COORDINATOR, limit=len(raw), longest=MAX_NODES, peer="coordinator")
+            == each
+        )
+
+    for stage, message in ((Stage.STARTED, Started()), (Stage.FINISHED, Finished(5))):
+        for i in range(N):
+            assert roster.count(stage) == i
+            assert not roster.finished
+            assert roster.handle(peer(i), message) == []
+    assert roster.started
+    assert roster.finished
+    assert roster.failure is None
+    assert roster.refused == 0
+
+
+@given(order=st.permutations(range(N)), wishes=st.lists(st.booleans(), min_size=N, max_size=N))
+def test_everybody_gets_a_place_whatever_the_wishes(order: list[int], wishes: list[bool]) -> None:
+    roster = Roster(PLAN)
+    given_out = []
+    for i, wishing in zip(order, wishes, strict=True):
+        wanted = i if wishing and i not in given_out else None
+        ((_, enrol),) = roster.handle(peer(i), Join(PROTOCOL, wanted))
+        assert isinstance(enrol, Enrol)
+        assert wanted is None or enrol.node == wanted
+        given_out.append(enrol.node)
+    assert sorted(given_out) == list(range(N))
+
+
+@pytest.mark.parametrize(
+    ("join", "words"),
+    [
+        (Join(PROTOCOL, 2), "id 2 is taken: ids are 0 to 5"),
+        (Join(PROTOCOL, 6), "id 6 does not exist: ids are 0 to 5"),
+        (Join(PROTOCOL, -1), "id -1 does not exist: ids are 0 to 5"),
+        (Join(PROTOCOL, 2**64 - 1), "id 18446744073709551615 does not exist: ids are 0 to 5"),
+        (Join(PROTOCOL + 1, None), "protocol version 2, this is 1"),
+        (Join(-(2**63), 0), "protocol version -9223372036854775808, this is 1"),
+    ],
+)
+def test_a_join_that_cannot_be_is_refused_with_the_reason(join: Join, words: str) -> None:
+    roster = Roster(PLAN)
+    roster.handle(peer(2), Join(PROTOCOL, 2))
+    assert refusal(roster.handle(b"late", join), b"late") == words
+    assert list(roster.members) == [2]
+    assert roster.refused == 1
+
+
+def test_a_node_too_many_is_refused() -> None:
+    roster = joined()
+    reply = roster.handle(b"late", Join(PROTOCOL, None))
+    assert refusal(reply, b"late") == "all 6 places are taken"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [Fetch(0), Report("tcp://h:1", 1, 0.1, 1.0), Started(), Finished(1), Failed("no")],
+    ids=lambda message: type(message).__name__,
+)
+def test_nothing_comes_before_a_join(message: FromNode) -> None:
+    roster = joined()
+    reason = refusal(roster.handle(b"stranger", message), b"stranger")
+    assert reason == f"a {type(message).__name__} before a Join"
+    assert roster.failure is None
+
+
+def test_a_repeated_join_gets_the_same_place() -> None:
+    roster = Roster(PLAN)
+    first = roster.handle(peer(0), Join(PROTOCOL, 3))
+    assert roster.handle(peer(0), Join(PROTOCOL, 3)) == first
+    assert roster.handle(peer(0), Join(PROTOCOL, 5)) == first  # it has a place already
+    assert list(roster.members) == [3]
+
+
+@pytest.mark.parametrize("chunk", [-1, 1, 2, 2**63])
+def test_a_chunk_out_of_range_is_refused(chunk: int) -> None:
+    reply = joined().handle(peer(0), Fetch(chunk))
+    assert refusal(reply, peer(0)) == f"chunk {chunk} of a shard of 1"
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_a_large_shard_comes_in_chunks_and_is_whole_again(tmp_path: Path, sparse: bool) -> None:
+    """300 samples a node: 500 features are 1.2 MB, and so are 250 stored entries of 2,000."""
+    rng = np.random.default_rng(1)
+    dim, stored = (2_000, 250) if sparse else (500, 500)
+    with (tmp_path / "large").open("w") as file:
+        for j in range(600):
+            columns = np.sort(rng.choice(dim, stored, replace=False)) + 1
+            words = (f"{c}:{v:.3f}" for c, v in zip(columns, rng.normal(size=stored), strict=True))
+            print(1 - 2 * (j % 2), *words, file=file)
+    plan = Plan(
+        RunSettings(topology="path:2", data=str(tmp_path / "large"), shards="even", lam=0.1)
+    )
+    roster = joined(plan)
+    for i in range(2):
+        ((_, enrol),) = roster.handle(peer(i), Join(PROTOCOL, None))
+        assert isinstance(enrol, Enrol)
+        assert (enrol.entries is not None) is sparse
+        assert enrol.chunks == -(-enrol.size // CHUNK_BYTES) > 1
+        body = fetched(roster, i, enrol)
+        assert len(body) == enrol.size
+        assert hashlib.sha256(body).hexdigest() == enrol.sha256
+        rows, labels = shard_from(body, samples=300, dim=enrol.dim, entries=enrol.entries)
+        mine, my_labels = plan.shard(i)
+        assert (rows.matrix() != mine.matrix()).sum() == 0
+        assert np.array_equal(labels, my_labels)
+
+
+def test_one_that_failed_ends_the_run_for_all() -> None:
+    roster = joined()
+    replies = roster.handle(peer(3), Failed("out of memory"))
+    assert replies == [(peer(i), Abort("node 3: out of memory")) for i in range(N)]
+    assert roster.failure == "node 3: out of memory"
+    roster.handle(peer(4), Failed("me too"))
+    assert roster.failure == "node 3: out of memory"  # the first reason is the reason
+
+
+def test_the_longest_reason_still_fits() -> None:
+    for _, abort in joined().handle(peer(3), Failed("x" * MAX_TEXT)):
+        raw = pack(abort)
+        assert unpack(raw, FROM_COORDINATOR, limit=MAX_CONTROL_BYTES, peer="coordinator") == abort
+
+
+def test_reports_that_do_not_add_up_end_the_run() -> None:
+    roster = joined()
+    for i in range(N - 1):
+        roster.handle(peer(i), report_of(PLAN, i))
+    last = report_of(PLAN, N - 1)
+    replies = roster.handle(peer(N - 1), Report(last.address, last.samples + 1, last.mu, last.L))
+    assert {type(each) for _, each in replies} == {Abort}
+    assert roster.failure == "the nodes report 271 samples, the data has 270"
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (Started(), "a Started from a node that has joined"),
+        (Finished(1), "a Finished from a node that has joined"),
+    ],
+)
+def test_a_node_cannot_skip_its_report(message: FromNode, words: str) -> None:
+    """Else the others' reports were taken for those of all: somebody else's samples add up."""
+    roster = joined()
+    assert refusal(roster.handle(peer(0), message), peer(0)) == words
+    for i in range(1, N - 1):
+        roster.handle(peer(i), report_of(PLAN, i))
+    missing = PLAN.n0 - sum(report_of(PLAN, i).samples for i in range(1, N - 1))
+    assert roster.handle(peer(N - 1), Report("tcp://h:1", missing, 0.1, 1.0)) == []
+    assert roster.failure is None
+
+
+def test_nobody_reports_twice() -> None:
+    """Else one node could have all assignments sent out again and again, or changed."""
+    roster = assigned()
+    reply = roster.handle(peer(1), report_of(PLAN, 1))
+    assert refusal(reply, peer(1)) == "a Report from a node that has reported"
+    roster.handle(peer(1), Started())
+    reply = roster.handle(peer(1), report_of(PLAN, 1))
+    assert refusal(reply, peer(1)) == "a Report from a node that has started"
+    assert roster.count(Stage.STARTED) == 1
+
+
+MESSAGES = st.one_of(
+    st.builds(Join, st.integers(0, 2), st.none() | st.integers(-1, N)),
+    st.builds(Fetch, st.integers(-1, 2)),
+    st.builds(Report, st.just("tcp://h:1"), st.integers(1, 270), st.just(0.1), st.just(1.0)),
+    st.builds(Started),
+    st.builds(Finished, st.integers(0, 9)),
+)
+
+
+@given(script=st.lists(st.tuples(st.integers(0, N), MESSAGES), max_size=40))
+def test_any_words_in_any_order_are_answered(script: list[tuple[int, FromNode]]) -> None:
+    roster = Roster(PLAN)
+    for who, message in script:
+        for _, reply in roster.handle(peer(who), message):
+            raw = pack(reply)
+            back = unpack(
+                raw, FROM_COORDINATOR, limit=MAX_CONTROL_BYTES, longest=MAX_NODES, peer="us"
+            )
+            assert back == reply
+    assert len(roster.members) <= N

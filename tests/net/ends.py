@@ -1,0 +1,152 @@
+"""Ends of links for tests: real sockets on loopback, watched by their descriptors, no sleeping."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import zmq
+import zmq.asyncio
+
+from dlag_node.net.links import Links
+from dlag_node.net.sockets import Socket
+from dlag_node.wire import PROTOCOL, Frame, Hello
+from dlag_node.wire.codec import Codec
+from dlag_node.wire.control import Peer
+
+DIM = 3
+CODEC = Codec(DIM)
+LIMIT = CODEC.frame_limit
+RUN, CONFIG = "0123456789abcdef", "c0ffee" * 8
+DEADLINE = 20.0  # seconds for what takes milliseconds
+NUDGE_EVERY = 0.25  # seconds, as a node at the barrier does
+
+
+class Street:
+    """Everything of one test that must be closed, and one event: something has arrived."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+        self.ends: list[End] = []
+        self.strangers: list[Stranger] = []
+        self._context = zmq.asyncio.Context()
+
+    def end(self, node: int, address: str = "tcp://127.0.0.1:*") -> End:
+        self.ends.append(End(self, node, address))
+        return self.ends[-1]
+
+    def stranger(self, end: End) -> Stranger:
+        self.strangers.append(Stranger(self._context, end.links.address))
+        return self.strangers[-1]
+
+    async def until(
+        self, holds: Callable[[], bool], *, nudge: Callable[[], None] | None = None
+    ) -> None:
+        """Wait until something holds; `nudge` is done again and again meanwhile."""
+        async with asyncio.timeout(DEADLINE):
+            while True:
+                self.arrived.clear()
+                for end in self.ends:
+                    end.pump()
+                if holds():
+                    return
+                if nudge is not None:
+                    nudge()
+                    for end in self.ends:
+                        end.pump()  # sending may have eaten an edge: look once more
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(None if nudge is None else NUDGE_EVERY):
+                        await self.arrived.wait()
+
+    def close(self) -> None:
+        for stranger in self.strangers:
+            stranger.socket.close()
+        for end in list(self.ends):
+            end.close()
+        self._context.term()
+
+
+class End:
+    """One node's links, and all that came through them."""
+
+    def __init__(self, street: Street, node: int, address: str) -> None:
+        self._street = street
+        self._context: zmq.Context[Socket] = zmq.Context()
+        self.node = node
+        self.links = Links(self._context, address, CODEC)
+        self.seq = 0
+        self.frames: list[tuple[int, Frame]] = []
+        self.opened: list[tuple[int, int]] = []
+        self.deliver: Callable[[int, Frame], object] = lambda *_: None
+        self._watched: list[int] = []
+
+    async def open(self, peers: Sequence[End | int], address: str | None = None) -> None:
+        """Neighbors are other ends, or bare ids of nodes that will call (or be at `address`)."""
+        told = [
+            Peer(each, address or "tcp://127.0.0.1:1", -0.5)
+            if isinstance(each, int)
+            else Peer(each.node, each.links.address, -0.5)
+            for each in peers
+        ]
+        await self.links.open(
+            node=self.node,
+            run=RUN,
+            config=CONFIG,
+            peers=sorted(told, key=lambda peer: peer.node),
+            position=lambda: self.seq,
+            deliver=self._take,
+            control=self._take,
+            opened=lambda neighbor, need: self.opened.append((neighbor, need)),
+        )
+        self._watched = [self.links.socket.fileno()]
+        for descriptor in self._watched:
+            asyncio.get_running_loop().add_reader(descriptor, self.pump)
+        self.pump()  # primes the descriptors: they tell of edges only
+
+    def _take(self, neighbor: int, frame: Frame) -> bool:
+        self.frames.append((neighbor, frame))
+        self.deliver(neighbor, frame)
+        return False  # never enough
+
+    def pump(self) -> None:
+        """Take all that waits."""
+        if not self._watched:
+            return
+        while self.links.drain():
+            self._street.arrived.set()
+
+    def close(self) -> None:
+        for descriptor in self._watched:
+            asyncio.get_running_loop().remove_reader(descriptor)
+        self._watched = []
+        self.links.close()
+        self._context.destroy(linger=0)
+        self._street.ends.remove(self)
+
+
+class Stranger:
+    """A bare DEALER that says whatever the test wants, and hears what it is answered."""
+
+    def __init__(self, context: zmq.asyncio.Context, address: str) -> None:
+        self.socket = context.socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.SNDHWM, 0)
+        self.socket.setsockopt(zmq.RECONNECT_IVL, 10)
+        self.socket.connect(address)
+
+    async def say(self, *parts: bytes | Frame) -> None:
+        raws = [part if isinstance(part, bytes) else CODEC.encode(part) for part in parts]
+        await self.socket.send_multipart(raws)
+
+    async def hear(self) -> Frame:
+        async with asyncio.timeout(DEADLINE):
+            return CODEC.decode(await self.socket.recv(), "the node")
+
+    async def ask(self, frame: Frame) -> Frame:
+        await self.say(frame)
+        return await self.hear()
+
+
+def hello(node: int, need: int = 0) -> Hello:
+    return Hello(PROTOCOL, RUN, CONFIG, node, need)

@@ -1,0 +1,379 @@
+"""Links over real ZeroMQ: hello opens them, strangers stay outside, and nothing ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from itertools import permutations
+
+import networkx as nx
+import numpy as np
+import pytest
+import pytest_asyncio
+import zmq
+
+from dlag_node.errors import RemoteProtocolError
+from dlag_node.rounds import Engine
+from dlag_node.wire import PROTOCOL, Delta, Frame, Hello, Need, Refuse, Skip, Welcome, Who
+from tests.net.ends import CODEC, CONFIG, DEADLINE, DIM, LIMIT, RUN, End, Street, hello
+from tests.rounds.scripts import Mixing
+from tests.rounds.test_adversary import engines_on, run_in_order
+
+
+@pytest_asyncio.fixture
+async def street() -> AsyncIterator[Street]:
+    made = Street()
+    yield made
+    made.close()
+
+
+async def pair(street: Street) -> tuple[End, End]:
+    """Node 0 listens, node 1 has called it."""
+    low, high = street.end(0), street.end(1)
+    await low.open([high])
+    await high.open([low])
+    await street.until(lambda: not low.links.down and not high.links.down)
+    return low, high
+
+
+def skips(first: int, last: int) -> list[Frame]:
+    return [Skip(seq) for seq in range(first, last)]
+
+
+def heard(end: End, neighbor: int) -> list[Frame]:
+    return [frame for j, frame in end.frames if j == neighbor]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+async def test_links_open_in_any_order_of_starting(street: Street, order: tuple[int, ...]) -> None:
+    ends = [street.end(i) for i in range(3)]
+    for end in ends:
+        end.seq = 10 + end.node
+    for i in order:
+        await ends[i].open([end for end in ends if end.node != i])
+    await street.until(lambda: not any(end.links.down for end in ends))
+    for end in ends:
+        # each neighbor's first words tell where it is
+        assert set(end.opened) == {(j, 10 + j) for j in range(3) if j != end.node}
+        assert end.frames == []
+        assert end.links.refused == 0
+
+
+async def test_a_caller_may_be_there_before_the_listener(street: Street) -> None:
+    gone = street.end(0)
+    address = gone.links.address
+    gone.close()
+    high = street.end(1)
+    await high.open([0], address)
+    assert high.links.down == [0]
+    low = street.end(0, address)
+    await low.open([high])
+    await street.until(lambda: not low.links.down and not high.links.down)
+
+
+async def test_frames_arrive_in_order(street: Street) -> None:
+    low, high = await pair(street)
+    for frame in skips(0, 500):
+        low.links.broadcast(CODEC.encode(frame))
+        high.links.broadcast(CODEC.encode(frame))
+    await street.until(lambda: len(low.frames) == len(high.frames) == 500)
+    assert heard(low, 1) == heard(high, 0) == skips(0, 500)
+
+
+async def test_a_vector_crosses_bit_for_bit(street: Street) -> None:
+    low, high = await pair(street)
+    vector = np.array([-0.0, 5e-324, 1.7e308])
+    high.links.broadcast(CODEC.encode(Delta(3, vector)))
+    await street.until(lambda: len(low.frames) == 1)
+    ((_, frame),) = low.frames
+    assert isinstance(frame, Delta)
+    assert frame.vector.tobytes() == vector.tobytes()
+
+
+async def test_a_frame_to_a_neighbor_that_has_not_called_is_no_error(street: Street) -> None:
+    low = street.end(0)
+    await low.open([1])
+    low.links.broadcast(CODEC.encode(Skip(0)))
+    low.links.send(1, Need(0))
+    low.links.greet(1)
+    assert low.links.down == [1]
+
+
+REFUSED: dict[str, tuple[Hello, str]] = {
+    "wrong run": (Hello(PROTOCOL, "another", CONFIG, 8, 0), f"run id 'another', ours is {RUN}"),
+    "no run": (Hello(PROTOCOL, "", CONFIG, 8, 0), f"run id '', ours is {RUN}"),
+    "a run id of two lines": (
+        Hello(PROTOCOL, "a\nERROR", CONFIG, 8, 0),
+        f"run id 'a\\nERROR', ours is {RUN}",
+    ),
+    "wrong version": (Hello(2, RUN, CONFIG, 8, 0), "protocol version 2, ours is 1"),
+    "wrong configuration": (
+        Hello(PROTOCOL, RUN, "d0" * 32, 8, 0),
+        f"configuration hash 'd0d0d0d0d0d0', ours is {CONFIG:.12}",
+    ),
+    "unknown node": (Hello(PROTOCOL, RUN, CONFIG, 7, 0), "node 7 is none of our 2 callers"),
+    "the node itself": (Hello(PROTOCOL, RUN, CONFIG, 4, 0), "node 4 is none of our 2 callers"),
+    "a neighbor that we call": (
+        Hello(PROTOCOL, RUN, CONFIG, 3, 0),
+        "node 3 is none of our 2 callers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "reason"), REFUSED.values(), ids=REFUSED)
+async def test_who_does_not_belong_is_told_why(
+    street: Street, words: Hello, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    third, end = street.end(3), street.end(4)
+    await third.open([end])
+    await end.open([third, 8, 9])
+    await street.until(lambda: end.opened == [(3, 0)])
+    stranger = street.stranger(end)
+    assert await stranger.ask(words) == Refuse(reason)
+    assert end.links.refused == 1
+    assert end.opened == [(3, 0)]
+    assert end.links.down == [8, 9]
+    assert end.frames == []
+    assert len(caplog.messages) == 1
+    assert reason in caplog.messages[0]
+
+
+async def test_a_hub_with_hundreds_of_callers_refuses_in_few_words(street: Street) -> None:
+    """A list of them all would not fit into a reason."""
+    hub = street.end(0)
+    await hub.open(range(1, 1_000))
+    assert await street.stranger(hub).ask(hello(2_000)) == Refuse(
+        "node 2000 is none of our 999 callers"
+    )
+    assert isinstance(await street.stranger(hub).ask(hello(7)), Welcome)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [Skip(0), Delta(0, np.ones(DIM)), Need(0), Who(), Refuse("you"), Welcome(1, RUN, CONFIG, 1, 0)],
+    ids=lambda frame: type(frame).__name__,
+)
+async def test_a_frame_before_hello_gets_a_question_and_goes_nowhere(
+    street: Street, frame: Frame
+) -> None:
+    low = street.end(0)
+    await low.open([1])
+    stranger = street.stranger(low)
+    assert await stranger.ask(frame) == Who()
+    assert isinstance(await stranger.ask(hello(1, need=4)), Welcome)
+    await stranger.say(Skip(4))
+    await street.until(lambda: len(low.frames) == 1)
+    assert low.frames == [(1, Skip(4))]
+    assert low.opened == [(1, 4)]
+    assert low.links.refused == 1
+
+
+async def test_a_stranger_cannot_take_a_neighbors_place(street: Street) -> None:
+    low, high = await pair(street)
+    stranger = street.stranger(low)
+    forged = Hello(PROTOCOL, "another", CONFIG, 1, 0)
+    assert isinstance(await stranger.ask(forged), Refuse)
+    await stranger.say(Skip(0))
+    await stranger.say(forged)
+    await street.until(lambda: low.links.refused == 3)
+    for frame in skips(0, 20):
+        low.links.broadcast(CODEC.encode(frame))
+        high.links.broadcast(CODEC.encode(frame))
+    await street.until(lambda: len(low.frames) == len(high.frames) == 20)
+    assert heard(low, 1) == heard(high, 0) == skips(0, 20)
+    assert low.opened == [(1, 0)]
+
+
+async def test_a_message_of_several_parts_is_dropped(street: Street) -> None:
+    low = street.end(0)
+    await low.open([1])
+    neighbor, stranger = street.stranger(low), street.stranger(low)
+    assert isinstance(await neighbor.ask(hello(1)), Welcome)
+    await neighbor.say(Skip(0), Skip(1))
+    await neighbor.say(b"", Skip(0), b"")
+    await neighbor.say(Skip(0))
+    await stranger.say(b"", hello(1))
+    await street.until(lambda: low.links.refused == 3 and len(low.frames) == 1)
+    assert low.frames == [(1, Skip(0))]
+    assert low.opened == [(1, 0)]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"\x93\x01\x00", b"\x91" * 1_000 + b"\x01", CODEC.encode(Skip(0)) + b"\0", b"\xc1"],
+    ids=["empty", "truncated", "nested", "trailing", "no msgpack"],
+)
+async def test_nonsense_from_a_neighbor_is_dropped_and_the_link_stays(
+    street: Street, raw: bytes
+) -> None:
+    low = street.end(0)
+    await low.open([1])
+    neighbor = street.stranger(low)
+    assert isinstance(await neighbor.ask(hello(1)), Welcome)
+    await neighbor.say(raw)
+    await neighbor.say(Skip(0))
+    await street.until(lambda: len(low.frames) == 1)
+    assert low.links.refused == 1
+    assert low.links.down == []
+
+
+async def test_a_neighbor_that_the_engine_refuses_is_dropped_and_the_link_stays(
+    street: Street,
+) -> None:
+    low, high = await pair(street)
+    engine = Engine(Mixing(0, [1]), node=0, neighbors=[1], codec=CODEC)
+    low.deliver = engine.deliver  # type: ignore[assignment]
+    for seq in (5, 0):
+        high.links.broadcast(CODEC.encode(Skip(seq)))
+    await street.until(lambda: len(low.frames) == 2)
+    assert low.links.refused == 1
+    assert engine.barrier.missing() == []
+
+
+async def test_an_oversized_message_breaks_only_its_own_link_which_recovers(
+    street: Street,
+) -> None:
+    low, other = street.end(0), street.end(2)
+    await low.open([1, other])
+    await other.open([low])
+    neighbor = street.stranger(low)
+    monitor = neighbor.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+    try:
+        assert isinstance(await neighbor.ask(hello(1)), Welcome)
+        async with asyncio.timeout(DEADLINE):
+            await monitor.recv_multipart()
+            await neighbor.say(bytes(LIMIT + 1))
+            await monitor.recv_multipart()  # thrown out, it has connected again
+        assert await neighbor.ask(Skip(0)) == Who()
+        assert isinstance(await neighbor.ask(hello(1, need=3)), Welcome)
+        await neighbor.say(bytes(LIMIT))  # the largest that is read at all
+        await neighbor.say(Skip(3))
+        other.links.broadcast(CODEC.encode(Skip(0)))
+        await street.until(lambda: len(low.frames) == 2)
+    finally:
+        neighbor.socket.disable_monitor()
+        monitor.close()
+    assert sorted(low.frames, key=lambda each: each[0]) == [(1, Skip(3)), (2, Skip(0))]
+    assert [each for each in low.opened if each[0] == 1] == [(1, 0), (1, 3)]
+
+
+async def test_a_flood_of_nonsense_is_counted_and_costs_no_honest_frame(
+    street: Street, caplog: pytest.LogCaptureFixture
+) -> None:
+    low, high, other = street.end(0), street.end(1), street.end(2)
+    await low.open([high, other])
+    await high.open([low])
+    await other.open([low])
+    await street.until(lambda: not (low.links.down or high.links.down or other.links.down))
+    stranger = street.stranger(low)
+    draw = random.Random(1)
+    for batch in range(200):
+        for _ in range(100):
+            await stranger.say(draw.randbytes(draw.randrange(40)))
+        for end in (low, high, other):
+            end.links.broadcast(CODEC.encode(Skip(batch)))
+    await street.until(
+        lambda: (
+            low.links.refused == 20_000
+            and (len(low.frames), len(high.frames), len(other.frames)) == (400, 200, 200)
+        )
+    )
+    assert heard(low, 1) == heard(low, 2) == heard(high, 0) == heard(other, 0) == skips(0, 200)
+    warnings = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert len(warnings) == 1
+    assert warnings[0].getMessage().startswith("dropped: stranger ")
+
+
+async def test_a_caller_that_comes_back_is_introduced_again(street: Street) -> None:
+    low, high = await pair(street)
+    high.links.broadcast(CODEC.encode(Skip(0)))
+    await street.until(lambda: len(low.frames) == 1)
+    high.close()
+    again = street.end(1)
+    again.seq = 7
+    await again.open([low])
+    await street.until(lambda: not again.links.down)
+    assert low.opened == [(1, 0), (1, 7)]
+    low.links.broadcast(CODEC.encode(Skip(7)))
+    again.links.broadcast(CODEC.encode(Skip(8)))
+    await street.until(lambda: len(low.frames) == 2 and len(again.frames) == 1)
+    assert again.frames == [(0, Skip(7))]
+    assert low.frames[-1] == (1, Skip(8))
+
+
+async def test_a_listener_that_comes_back_asks_who_calls(street: Street) -> None:
+    low, high = await pair(street)
+    address = low.links.address
+    low.close()
+    again = street.end(0, address)
+    again.seq, high.seq = 7, 8
+    await again.open([1])
+    # the caller does not know yet: it goes on sending, as a node at the barrier does
+    await street.until(
+        lambda: not again.links.down and high.opened[-1] == (0, 7),
+        nudge=lambda: high.links.send(0, Need(8)),
+    )
+    assert again.opened[0] == (1, 8)
+    high.links.broadcast(CODEC.encode(Skip(8)))
+    await street.until(lambda: (1, Skip(8)) in again.frames)
+
+
+async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
+    street: Street,
+) -> None:
+    """Each frame is sent twice, and what is kept is sent again backwards with every exchange."""
+    counts = [1, 0, 3, 2] * 5
+    graph = nx.path_graph(3)
+    reference = engines_on(graph, counts)
+    run_in_order(reference, len(counts))
+    engines = engines_on(graph, counts)
+    ends = [street.end(i) for i in range(3)]
+    for end, engine in zip(ends, engines, strict=True):
+        end.deliver = engine.deliver  # type: ignore[assignment]
+    for end in ends:
+        await end.open([ends[j] for j in graph[end.node]])
+    await street.until(lambda: not any(end.links.down for end in ends))
+
+    def move() -> bool:
+        """Whoever can go on does; True once all are done."""
+        moved = True
+        while moved:
+            moved = False
+            for end, engine in zip(ends, engines, strict=True):
+                if engine.rounds == len(counts) or not engine.ready:
+                    continue
+                moved = True
+                outgoing = engine.advance()
+                if outgoing is None:
+                    continue
+                end.links.broadcast(outgoing.raw)
+                replay(end, engine)
+            for end in ends:
+                end.pump()
+        return all(engine.rounds == len(counts) for engine in engines)
+
+    def replay(end: End, engine: Engine) -> None:
+        with suppress(RemoteProtocolError):  # nothing before the first frame
+            for kept in reversed(engine.frames_from(max(0, engine.seq - 1))):
+                for j in engine.barrier.neighbors:
+                    end.links.resend(j, kept.raw)
+
+    await street.until(move)
+    for engine, other in zip(engines, reference, strict=True):
+        assert isinstance(engine.method, Mixing)
+        assert isinstance(other.method, Mixing)
+        assert engine.method.heard == other.method.heard
+        assert np.array_equal(engine.method.theta, other.method.theta)
+    assert all(end.links.refused == 0 for end in ends)
+
+
+async def test_every_control_byte_is_counted(street: Street) -> None:
+    low, high = await pair(street)
+    assert high.links.control_bytes == len(CODEC.encode(hello(1)))
+    assert low.links.control_bytes == len(CODEC.encode(Welcome(PROTOCOL, RUN, CONFIG, 0, 0)))
+    high.links.broadcast(CODEC.encode(Skip(0)))  # a round's: in the ledger
+    high.links.resend(0, CODEC.encode(Skip(0)))
+    assert high.links.control_bytes == len(CODEC.encode(hello(1))) + 3

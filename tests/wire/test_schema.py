@@ -1,0 +1,295 @@
+"""Control and observing messages: there and back, ranges, and bytes that are none of them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlag_node.errors import RemoteProtocolError
+from dlag_node.wire import control, observing
+from dlag_node.wire.control import Assignment, Chunk, Enrol, Failed, Fetch, Join, Peer, Report
+from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.limits import (
+    CHUNK_BYTES,
+    MAX_CONTROL_BYTES,
+    MAX_DIM,
+    MAX_NODES,
+    MAX_TEXT,
+)
+from dlag_node.wire.observing import Farewell, Horizon, Ready, Snapshots
+from dlag_node.wire.schema import pack, unpack
+
+Kinds = Mapping[int, type[Any]]
+ALL: dict[str, Kinds] = {
+    "from a node": control.FROM_NODE,
+    "from the coordinator": control.FROM_COORDINATOR,
+    "to the laboratory": observing.FROM_NODE,
+    "from the laboratory": observing.FROM_LABORATORY,
+}
+WIDE = st.integers(-(2**63), 2**64 - 1)
+FLOATS = st.floats(allow_nan=False)
+TEXTS = st.text(max_size=30)
+
+
+@st.composite
+def enrols(draw: st.DrawFn) -> Enrol:
+    n0 = draw(st.integers(1, 10**9))
+    return Enrol(
+        run=draw(TEXTS),
+        node=draw(st.integers(0, MAX_NODES - 1)),
+        problem=draw(TEXTS),
+        lam=draw(FLOATS),
+        n0=n0,
+        samples=draw(st.integers(1, n0)),
+        dim=draw(st.integers(1, MAX_DIM)),
+        entries=draw(st.none() | st.integers(0, 2**40)),
+        size=draw(st.integers(0, 2**40)),
+        sha256=draw(TEXTS),
+    )
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> Report:
+    mu = draw(st.floats(1e-300, 1e300))
+    L = draw(st.floats(mu, 1e301))
+    return Report(draw(TEXTS), draw(st.integers(1, 10**9)), mu, L)
+
+
+PEERS = st.lists(
+    st.builds(Peer, st.integers(0, MAX_NODES - 1), TEXTS, FLOATS),
+    max_size=5,
+    unique_by=lambda peer: peer.node,
+).map(lambda peers: tuple(sorted(peers, key=lambda peer: peer.node)))
+ASSIGNMENTS = st.builds(
+    Assignment,
+    config=TEXTS,
+    method=TEXTS,
+    preset=TEXTS,
+    rounds=st.integers(1, 2**40),
+    seed=st.integers(0, 2**63),
+    own_weight=FLOATS,
+    peers=PEERS,
+    spectrum=st.lists(FLOATS, max_size=6).map(tuple),
+    mu_min=FLOATS,
+    L_max=FLOATS,
+)
+MESSAGES = st.one_of(
+    st.builds(Join, WIDE, st.none() | WIDE),
+    enrols(),
+    st.builds(Fetch, WIDE),
+    st.builds(Chunk, WIDE, st.binary(max_size=50)),
+    reports(),
+    ASSIGNMENTS,
+    st.builds(control.Started),
+    st.builds(control.Finished, WIDE),
+    st.builds(Failed, TEXTS),
+    st.builds(Refuse, TEXTS),
+    st.builds(Abort, TEXTS),
+    st.builds(Ready, WIDE, FLOATS, WIDE),
+    st.builds(Snapshots, WIDE, WIDE, WIDE, WIDE, WIDE, st.binary(max_size=80)),
+    st.builds(Farewell, WIDE, WIDE, WIDE, FLOATS, WIDE, FLOATS, WIDE),
+    st.builds(Horizon, WIDE, st.booleans()),
+)
+
+
+def read(raw: bytes, kinds: Kinds, longest: int = MAX_NODES) -> object:
+    return unpack(raw, kinds, limit=MAX_CONTROL_BYTES, peer="peer 7", longest=longest)
+
+
+def test_no_two_messages_share_a_code() -> None:
+    kinds = [kind for each in ALL.values() for kind in each.items()]
+    assert len({code for code, _ in kinds}) == len(kinds)
+
+
+@given(message=MESSAGES)
+def test_every_message_comes_back(message: Any) -> None:
+    (kinds,) = [each for each in ALL.values() if message.CODE in each]
+    back = read(pack(message), kinds)
+    assert type(back) is type(message)
+    assert back == message
+
+
+def test_the_largest_assignment_fits() -> None:
+    peers = tuple(Peer(j, "tcp://[fe80::1234:5678:9abc:def0]:65535", -0.5) for j in range(1, 9_999))
+    largest = replace(assignment(), peers=peers, spectrum=(1.0,) * MAX_NODES)
+    assert read(pack(largest), control.FROM_COORDINATOR) == largest
+
+
+def test_the_largest_chunk_fits() -> None:
+    chunk = Chunk(2**63, bytes(CHUNK_BYTES))
+    assert read(pack(chunk), control.FROM_COORDINATOR, longest=16) == chunk
+
+
+def enrol() -> Enrol:
+    return Enrol("run", 3, "logistic", 0.01, 270, 10, 13, None, 1_120, "ab" * 32)
+
+
+def assignment() -> Assignment:
+    return Assignment(
+        config="c",
+        method="dlag",
+        preset="paper",
+        rounds=5,
+        seed=0,
+        own_weight=1.0,
+        peers=(Peer(1, "tcp://h:1", -0.5), Peer(4, "tcp://h:2", -0.5)),
+        spectrum=(1.5, 0.0),
+        mu_min=0.1,
+        L_max=1.0,
+    )
+
+
+OUT_OF_RANGE: dict[str, tuple[type[Any], dict[str, object], str]] = {
+    "node -1": (Enrol, {"node": -1}, "node is -1"),
+    "node 10,000": (Enrol, {"node": MAX_NODES}, "node is 10000"),
+    "dim 0": (Enrol, {"dim": 0}, "dim is 0"),
+    "dim too large": (Enrol, {"dim": MAX_DIM + 1}, "dim is 10000001"),
+    "no samples": (Enrol, {"samples": 0}, "samples is 0 of n0 = 270"),
+    "more samples than all": (Enrol, {"samples": 271}, "samples is 271 of n0 = 270"),
+    "entries -1": (Enrol, {"entries": -1}, "entries is -1"),
+    "size -1": (Enrol, {"size": -1}, "size is -1"),
+    "address": (Report, {"address": "x" * (MAX_TEXT + 1)}, "the address is too long"),
+    "samples 0": (Report, {"samples": 0}, "samples is 0"),
+    "mu 0": (Report, {"mu": 0.0}, "mu is 0.0"),
+    "mu -1": (Report, {"mu": -1.0}, "mu is -1.0"),
+    "mu nan": (Report, {"mu": math.nan}, "mu is nan"),
+    "mu inf": (Report, {"mu": math.inf}, "mu is inf"),
+    "L nan": (Report, {"L": math.nan}, "L is nan"),
+    "L inf": (Report, {"L": math.inf}, "L is inf"),
+    "L below mu": (Report, {"L": 0.05}, "L is 0.05, mu is 0.1"),
+    "rounds 0": (Assignment, {"rounds": 0}, "rounds is 0"),
+    "peers out of order": (Assignment, {"peers": [[4, "a", 1.0], [1, "a", 1.0]]}, "[4, 1], not in"),
+    "a peer twice": (Assignment, {"peers": [[4, "a", 1.0], [4, "a", 1.0]]}, "[4, 4], not in"),
+    "reason": (Failed, {"reason": "x" * (MAX_TEXT + 1)}, "the reason is too long"),
+}
+WRONG_TYPE: dict[str, tuple[type[Any], dict[str, object], str]] = {
+    "bool for int": (Fetch, {"chunk": True}, "Fetch.chunk is True, expected int"),
+    "float for int": (Fetch, {"chunk": 1.0}, "Fetch.chunk is 1.0, expected int"),
+    "int for float": (Report, {"mu": 1}, "Report.mu is 1, expected float"),
+    "str for int or None": (Join, {"wanted": "3"}, "Join.wanted is '3', expected int"),
+    "bool for int or None": (Join, {"wanted": False}, "Join.wanted is False, expected int"),
+    "None for int": (Join, {"version": None}, "Join.version is None, expected int"),
+    "str for bytes": (Chunk, {"body": "x"}, "Chunk.body is 'x', expected bytes"),
+    "int for bool": (Horizon, {"final": 1}, "Horizon.final is 1, expected bool"),
+    "None for peers": (Assignment, {"peers": None}, "Assignment.peers is None, expected an array"),
+    "number for a peer": (Assignment, {"peers": [7]}, "Assignment.peers[0] is no Peer"),
+    "peer of 2 fields": (Assignment, {"peers": [[1, "a"]]}, "Assignment.peers[0] is no Peer"),
+    "peer's weight": (
+        Assignment,
+        {"peers": [[1, "a", 0.5], [2, "b", 1]]},
+        "Assignment.peers[1].weight is 1, expected float",
+    ),
+    "eigenvalue": (Assignment, {"spectrum": [1.0, "0"]}, "Assignment.spectrum[1] is '0', expected"),
+    "list for str": (Failed, {"reason": [[[]]]}, "Failed.reason is a list of 1, expected str"),
+}
+GOOD: dict[type[Any], Any] = {
+    Join: Join(1, None),
+    Enrol: enrol(),
+    Fetch: Fetch(0),
+    Chunk: Chunk(0, b"x"),
+    Report: Report("tcp://h:1", 10, 0.1, 1.0),
+    Assignment: assignment(),
+    Failed: Failed("why"),
+    Horizon: Horizon(10, False),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "words"),
+    [*OUT_OF_RANGE.values(), *WRONG_TYPE.values()],
+    ids=[*OUT_OF_RANGE, *WRONG_TYPE],
+)
+def test_a_field_that_does_not_fit_is_named(
+    kind: type[Any], change: dict[str, object], words: str
+) -> None:
+    good = GOOD[kind]
+    (kinds,) = [each for each in ALL.values() if kind.CODE in each]
+    items = msgpack.unpackb(pack(good))
+    for at, field in enumerate(fields(kind), start=1):
+        items[at] = change.get(field.name, items[at])
+    with pytest.raises(RemoteProtocolError) as error:
+        read(msgpack.packb(items), kinds)
+    assert f"peer 7 sent a bad {kind.__name__}: " in str(error.value)
+    assert words in str(error.value)
+
+
+def test_a_message_for_somebody_else_is_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match="peer 7 sent a message of unknown type 25"):
+        read(pack(assignment()), control.FROM_NODE)
+    with pytest.raises(RemoteProtocolError, match="peer 7 sent a message of unknown type True"):
+        read(msgpack.packb([True]), control.FROM_NODE)
+
+
+def test_a_message_over_the_limit_is_refused_unread() -> None:
+    with pytest.raises(RemoteProtocolError, match="peer 7 sent 1052673 bytes, the limit is"):
+        read(bytes(MAX_CONTROL_BYTES + 1), control.FROM_NODE)
+
+
+def test_arrays_are_short_unless_the_caller_expects_long_ones() -> None:
+    long = replace(assignment(), spectrum=(1.0,) * 17)
+    with pytest.raises(RemoteProtocolError, match="no message"):
+        read(pack(long), control.FROM_COORDINATOR, longest=16)
+    assert read(pack(long), control.FROM_COORDINATOR, longest=17) == long
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    CODE: ClassVar[int] = 99
+    pair: tuple[int, str]
+
+
+def test_a_tuple_of_fixed_length_is_checked_entry_by_entry() -> None:
+    assert read(pack(Pair((1, "a"))), {99: Pair}) == Pair((1, "a"))
+    with pytest.raises(RemoteProtocolError, match=r"Pair\.pair has 1 entries, expected 2"):
+        read(msgpack.packb([99, [1]]), {99: Pair})
+    with pytest.raises(RemoteProtocolError, match=r"Pair\.pair\[1\] is 2, expected str"):
+        read(msgpack.packb([99, [1, 2]]), {99: Pair})
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | WIDE | st.floats() | st.text(max_size=5) | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("kinds", ALL.values(), ids=ALL)
+@given(raw=st.binary(max_size=200))
+def test_any_bytes_are_a_message_or_a_remote_error(kinds: Kinds, raw: bytes) -> None:
+    read_or_refuse(raw, kinds)
+
+
+@pytest.mark.parametrize("kinds", ALL.values(), ids=ALL)
+@given(data=st.data())
+def test_any_well_formed_array_is_a_message_or_a_remote_error(
+    kinds: Kinds, data: st.DataObject
+) -> None:
+    code = data.draw(st.sampled_from(sorted(kinds)))
+    rest = data.draw(st.lists(TREES, max_size=11))
+    read_or_refuse(msgpack.packb([code, *rest]), kinds)
+
+
+@given(message=MESSAGES, data=st.data())
+def test_a_message_with_a_changed_byte_is_one_or_a_remote_error(
+    message: Any, data: st.DataObject
+) -> None:
+    raw = bytearray(pack(message))
+    raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    for kinds in ALL.values():
+        read_or_refuse(bytes(raw), kinds)
+
+
+def read_or_refuse(raw: bytes, kinds: Kinds) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with suppress(RemoteProtocolError):
+            assert type(read(raw, kinds)) in kinds.values()
