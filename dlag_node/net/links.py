@@ -36,8 +36,6 @@ from dlag_node.wire.limits import PROTOCOL
 
 log = logging.getLogger(__name__)
 
-_DRAIN_AT_MOST = 64  # messages
-
 
 @dataclass(slots=True)
 class Link:
@@ -55,9 +53,9 @@ class Link:
 class Links:
     """Moves frames between one node and its neighbors; knows who they are, not what they mean.
 
-    `deliver(neighbor, frame)` gets every round frame of a neighbor whose link is up, and says
-    whether that was enough for now; `control(neighbor, frame)` gets the others;
-    `opened(neighbor, need)` each hello: the neighbor may lack everything from exchange `need` on.
+    `deliver(neighbor, frame)` gets every round frame of a neighbor whose link is up,
+    `control(neighbor, frame)` every other frame, and `opened(neighbor, need)` each hello: the
+    neighbor may lack everything from exchange `need` on.
     """
 
     def __init__(self, context: zmq.Context[Socket], address: str, codec: Codec) -> None:
@@ -78,7 +76,7 @@ class Links:
         config: str,
         peers: Sequence[Peer],
         position: Callable[[], int],
-        deliver: Callable[[int, RoundFrame], bool],
+        deliver: Callable[[int, RoundFrame], object],
         control: Callable[[int, Frame], None],
         opened: Callable[[int, int], None],
     ) -> None:
@@ -135,33 +133,29 @@ class Links:
         self._put(self._links[neighbor].route, raw)
 
     def drain(self) -> bool:
-        """Take what waits until it is enough for now; False when nothing waited at all.
-
-        Bounded: whoever floods us holds up the loop for so many messages, no more.
-        """
-        for taken in range(_DRAIN_AT_MOST):
-            if not zmq_poll(self._watched, 0):
-                return taken > 0
-            route: bytes = self.socket.recv(NOBLOCK)
-            raw = receive(self.socket)
-            link = self._by_route.get(route)
-            if link is None:
-                self._take_from_stranger(route, raw)
-            elif self._take(link, raw):
-                return True
+        """Take one message and deliver it; False when none waits."""
+        if not zmq_poll(self._watched, 0):
+            return False
+        route: bytes = self.socket.recv(NOBLOCK)
+        raw = receive(self.socket)
+        link = self._by_route.get(route)
+        if link is None:
+            self._take_from_stranger(route, raw)
+        else:
+            self._take(link, raw)
         return True
 
     def close(self) -> None:
         """Close the socket; what was sent still leaves."""
         self.socket.close()
 
-    def _take(self, link: Link, raw: bytes | None) -> bool:
-        """A message of a known connection; True when that is enough for now."""
+    def _take(self, link: Link, raw: bytes | None) -> None:
+        """A message of a connection that we know."""
         try:
             frame = self._decode(raw, link)
             if link.up and isinstance(frame, Delta | Skip):
-                return self._deliver(link.node, frame)
-            if isinstance(frame, Hello):
+                self._deliver(link.node, frame)
+            elif isinstance(frame, Hello):
                 self._introduce(link, frame)
             elif isinstance(frame, Who):
                 link.up = False
@@ -172,7 +166,6 @@ class Links:
                 raise RemoteProtocolError(f"{link} sent a {type(frame).__name__} before its hello")
         except RemoteProtocolError as exc:
             self._strangers.drop(str(link), exc)
-        return False
 
     def _take_from_stranger(self, route: bytes, raw: bytes | None) -> None:
         """A connection that we do not know: it may say hello, and nothing else."""

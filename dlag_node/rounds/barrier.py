@@ -31,7 +31,7 @@ class Barrier:
         return [j for j in self.neighbors if j not in self._now]
 
     def put(self, neighbor: int, frame: RoundFrame) -> bool:
-        """Take a neighbor's frame, unless it is a repeat; True when exchange `seq` is whole now."""
+        """Take a neighbor's frame; False for a harmless repeat."""
         if neighbor not in self._known:
             raise RemoteProtocolError(
                 f"node {neighbor} sent exchange {frame.seq}, but is no neighbor: "
@@ -43,11 +43,11 @@ class Barrier:
                 f"neighbor {neighbor} sent exchange {frame.seq}, we are at {self.seq}: "
                 "a neighbor can be one ahead, never two"
             )
-        if ahead == 0:
-            self._now.setdefault(neighbor, frame)
-        elif ahead == 1:
-            self._next.setdefault(neighbor, frame)
-        return len(self._now) == len(self.neighbors)
+        slot = self._next if ahead else self._now
+        if ahead < 0 or neighbor in slot:
+            return False
+        slot[neighbor] = frame
+        return True
 
     def open(self) -> dict[int, Array | None]:
         """The inbox of exchange `seq`, in ascending node id; the barrier moves on to the next."""

@@ -73,7 +73,7 @@ class Engine:
         return self._flow is None or self.barrier.whole
 
     def deliver(self, neighbor: int, frame: RoundFrame) -> bool:
-        """Take a neighbor's frame; cheap. True when every neighbor's frame is here now."""
+        """Take a neighbor's frame; cheap. False for a harmless repeat."""
         return self.barrier.put(neighbor, frame)
 
     def advance(self) -> Outgoing | None:

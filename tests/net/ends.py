@@ -104,10 +104,9 @@ class End:
             asyncio.get_running_loop().add_reader(descriptor, self.pump)
         self.pump()  # primes the descriptors: they tell of edges only
 
-    def _take(self, neighbor: int, frame: Frame) -> bool:
+    def _take(self, neighbor: int, frame: Frame) -> None:
         self.frames.append((neighbor, frame))
         self.deliver(neighbor, frame)
-        return False  # never enough
 
     def pump(self) -> None:
         """Take all that waits."""
