@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test lint types imports check bench lock clean
+.PHONY: setup demo test lint types check bench lock clean
 
 setup: $(READY)  ## .venv with everything in it; does nothing when it is up to date
 
@@ -34,6 +34,7 @@ check: lint types test
 bench: setup  ## the yardsticks; prints ratios, takes minutes
 	$(BIN)/python benchmarks/solver_steps.py
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/startup.py
 
 lock:  ## pin every dependency again, with hashes
 	$(PYTHON) -m venv $(VENV)-lock

@@ -15,7 +15,7 @@ from coordinator.roster import Roster
 from coordinator.server import run_server
 from dlag_node.process import run_command, run_process, set_up_logging
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 Bind = Annotated[
     str,

@@ -61,7 +61,9 @@ def takes_run_settings(command: Callable[..., Any]) -> Callable[..., Any]:
     then receives it as it was given, and `settings` has the field's default.
     """
     own = [
-        each for each in inspect.signature(command).parameters.values() if each.name != "settings"
+        each
+        for each in inspect.signature(command, eval_str=True).parameters.values()
+        if each.name != "settings"
     ]
     taken = {each.name for each in own}
     shared = [

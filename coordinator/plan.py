@@ -44,7 +44,7 @@ class RunSettings:
 
 
 class Plan:
-    """Everything that is decided once: made from the settings alone, the same in every process."""
+    """Everything that is decided once, from the settings alone; only the run's name is drawn."""
 
     def __init__(self, settings: RunSettings) -> None:
         self.settings = settings
@@ -84,7 +84,7 @@ class Plan:
             run=self.run,
             node=node,
             problem=self.loss.name,
-            lam=self.settings.lam,
+            lam=float(self.settings.lam),
             n0=self.n0,
             samples=rows.samples,
             dim=rows.dim,

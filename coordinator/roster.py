@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 
 from coordinator.plan import Plan
 from dlag_node.wire.control import (
@@ -23,8 +22,6 @@ from dlag_node.wire.frames import Abort, Refuse
 from dlag_node.wire.limits import CHUNK_BYTES, MAX_TEXT, PROTOCOL
 
 Reply = tuple[bytes, FromCoordinator]  # a peer's routing id and what it is told
-
-_SHARDS_IN_MEMORY = 8  # encoded shards kept at a time while their nodes fetch them
 
 
 class Stage(Enum):
@@ -57,7 +54,7 @@ class Roster:
         self.members: dict[int, Member] = {}
         self.failure: str | None = None
         self.refused = 0
-        self._enrolment = lru_cache(maxsize=_SHARDS_IN_MEMORY)(plan.enrolment)
+        self._shards: dict[int, tuple[Enrol, bytes]] = {}  # from a join to its report
 
     def count(self, stage: Stage) -> int:
         """How many nodes have come at least as far as this stage."""
@@ -89,7 +86,7 @@ class Roster:
             case Fetch():
                 return self._fetch(peer, node, message.chunk)
             case Report():
-                return self._report(member, message)
+                return self._report(node, member, message)
             case Started():
                 member.stage = Stage.STARTED
             case Finished():
@@ -123,9 +120,15 @@ class Roster:
             return self._refuse(peer, f"chunk {chunk} of a shard of {enrol.chunks}")
         return [(peer, Chunk(chunk, body[chunk * CHUNK_BYTES : (chunk + 1) * CHUNK_BYTES]))]
 
-    def _report(self, member: Member, report: Report) -> list[Reply]:
+    def _enrolment(self, node: int) -> tuple[Enrol, bytes]:
+        if node not in self._shards:
+            self._shards[node] = self.plan.enrolment(node)
+        return self._shards[node]
+
+    def _report(self, node: int, member: Member, report: Report) -> list[Reply]:
         member.report = report
         member.stage = Stage.REPORTED
+        self._shards.pop(node, None)
         if self.count(Stage.REPORTED) < self.plan.nodes:
             return []
         members = [self.members[i] for i in range(self.plan.nodes)]

@@ -25,6 +25,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Decentralized learning with lazy and approximate dual gradients, on a mesh of processes.",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong settings, 3 target not reached, "
     "130 interrupted, 143 terminated.",

@@ -39,7 +39,7 @@ class Launcher:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
             pass_fds=(write,),
-            env={**os.environ, **_ONE_THREAD},
+            env=_environment(),
         )
         os.close(write)
         self._listener = asyncio.create_task(self._listen())
@@ -114,3 +114,9 @@ class Launcher:
         for name in self.pids.keys() - self.exits.keys():
             self.exits[name] = -signal.SIGKILL  # the nursery is gone, and they with it
         self.ended.set()
+
+
+def _environment() -> dict[str, str]:
+    """Ours without DLAG_*: those are the operator's words to us, and the flags say them again."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DLAG_")}
+    return kept | _ONE_THREAD

@@ -140,7 +140,7 @@ def _savings(result: RunResult, summary: Mapping[str, Any]) -> Table:
         ("deltas", sent, sent + skipped),
         ("skip tokens", skipped, 0),
         ("payload bytes", summary["bytes_payload"], payload),
-        ("bytes sent in rounds", summary["bytes_sent"], frames),
+        ("bytes sent in rounds", summary["bytes_frames"], frames),
     ):
         saved = share(1 - value / unsaved) if unsaved else ""
         table.add_row(name, count(value), count(unsaved), saved)

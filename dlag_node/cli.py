@@ -11,7 +11,7 @@ import typer
 from dlag_node.net.node import NodeSettings, run_node
 from dlag_node.process import run_command, run_process, set_up_logging
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 Coordinator = Annotated[

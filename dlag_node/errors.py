@@ -8,6 +8,7 @@ DlagError
   PeerRefused                 a peer does not take us for a member of its run, and says why
   NeighborTimeout             node, neighbor, exchange, seconds waited
   ConvergenceError            the numbers went bad: non-finite iterate, oracle out of budget
+  StorageError                a file of ours cannot be written
   RunAborted                  somebody else in the run failed, and said why
 """
 
@@ -44,6 +45,10 @@ class NeighborTimeout(DlagError):
 
 class ConvergenceError(DlagError):
     """The numbers went bad; the message says what to change."""
+
+
+class StorageError(DlagError):
+    """A record cannot be written: the disk is full, or gone."""
 
 
 class RunAborted(DlagError):

@@ -12,7 +12,7 @@ import zmq
 import zmq.asyncio
 
 from dlag_node.errors import NeighborTimeout, PeerRefused, RemoteProtocolError, RunAborted
-from dlag_node.net.sockets import LINGER_MS, Socket, resolved
+from dlag_node.net.sockets import Socket, resolved
 from dlag_node.problems import Problem, loss_named, shard_from
 from dlag_node.wire.control import (
     FROM_COORDINATOR,
@@ -27,12 +27,13 @@ from dlag_node.wire.control import (
     Report,
 )
 from dlag_node.wire.frames import Abort, Refuse
-from dlag_node.wire.limits import MAX_CONTROL_BYTES, MAX_NODES, MAX_TEXT, PROTOCOL
+from dlag_node.wire.limits import CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_NODES, MAX_TEXT, PROTOCOL
 from dlag_node.wire.schema import pack, unpack
 
 log = logging.getLogger(__name__)
 
 _FETCH_AHEAD = 4  # chunks asked for before the first has come
+_LINGER_MS = 500  # for the last words; the coordinator may be gone, and that is no matter
 _SAY_AFTER = 5.0  # seconds of silence after which the log says whom we wait for
 
 Expected = TypeVar("Expected", Enrol, Chunk, Assignment)
@@ -46,7 +47,7 @@ class Bootstrap:
         self._timeout = timeout
         shadow: zmq.asyncio.Context = zmq.asyncio.Context.shadow(context.underlying)
         self._socket = shadow.socket(zmq.DEALER)
-        self._socket.setsockopt(zmq.LINGER, LINGER_MS)
+        self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
 
     async def join(self, wanted: int | None) -> tuple[Enrol, Problem]:
@@ -86,7 +87,8 @@ class Bootstrap:
                 due.append(asked)
                 asked += 1
             chunk = await self._hear(Chunk)
-            if chunk.chunk != due.popleft() or offset + len(chunk.body) > enrol.size:
+            expected = min(CHUNK_BYTES, enrol.size - offset)
+            if chunk.chunk != due.popleft() or len(chunk.body) != expected:
                 raise RemoteProtocolError(f"the coordinator sent chunk {chunk.chunk} out of turn")
             body[offset : offset + len(chunk.body)] = chunk.body
             offset += len(chunk.body)

@@ -23,8 +23,8 @@ from dlag_node.net.sockets import (
     Socket,
     bind,
     open_socket,
-    receive,
     resolved,
+    rest_of_message,
     send,
     zmq_poll,
 )
@@ -137,23 +137,25 @@ class Links:
         if not zmq_poll(self._watched, 0):
             return False
         route: bytes = self.socket.recv(NOBLOCK)
-        raw = receive(self.socket)
         link = self._by_route.get(route)
         if link is None:
-            self._take_from_stranger(route, raw)
+            self._take_from_stranger(route)
         else:
-            self._take(link, raw)
+            self._take(link, self.socket.recv(NOBLOCK))
         return True
 
     def close(self) -> None:
         """Close the socket; what was sent still leaves."""
         self.socket.close()
 
-    def _take(self, link: Link, raw: bytes | None) -> None:
-        """A message of a connection that we know."""
+    def _take(self, link: Link, raw: bytes) -> None:
+        """A frame of a connection that we know.
+
+        Should it be the first of several parts, the others come up as strangers.
+        """
         try:
-            frame = self._decode(raw, link)
-            if link.up and isinstance(frame, Delta | Skip):
+            frame = self._codec.decode(raw, link)
+            if link.up and (type(frame) is Delta or type(frame) is Skip):
                 self._deliver(link.node, frame)
             elif isinstance(frame, Hello):
                 self._introduce(link, frame)
@@ -167,11 +169,17 @@ class Links:
         except RemoteProtocolError as exc:
             self._strangers.drop(str(link), exc)
 
-    def _take_from_stranger(self, route: bytes, raw: bytes | None) -> None:
-        """A connection that we do not know: it may say hello, and nothing else."""
+    def _take_from_stranger(self, route: bytes) -> None:
+        """A connection that we do not know: it may say hello in one part, and nothing else.
+
+        Every part is read here, so that no part of its message can pass for a neighbor's route.
+        """
         peer = f"stranger {route.hex()}"
+        parts = rest_of_message(self.socket)
         try:
-            frame = self._decode(raw, peer)
+            if len(parts) != 1:
+                raise RemoteProtocolError(f"{peer} sent a message of {len(parts)} parts")
+            frame = self._codec.decode(parts[0], peer)
             if type(frame) is not Hello:
                 if self._strangers.may_answer(route):
                     self._reply(route, Who())
@@ -211,11 +219,6 @@ class Links:
 
     def _words(self, kind: type[Hello]) -> Hello:
         return kind(PROTOCOL, self._run, self._config, self._node, self._position())
-
-    def _decode(self, raw: bytes | None, peer: object) -> Frame:
-        if raw is None:
-            raise RemoteProtocolError(f"{peer} sent a message of several parts")
-        return self._codec.decode(raw, peer)
 
     def _reply(self, route: bytes, frame: Frame) -> None:
         raw = self._codec.encode(frame)

@@ -24,6 +24,7 @@ _PUMPS_AT_MOST = 64  # then the loop gets a turn: signals and timers are never s
 _HEAVY_SECONDS = 0.05  # an advance that took longer goes to a thread the next time
 _NEED_AFTER = 0.25  # seconds at the barrier before the neighbors are asked again; doubles
 _NEED_AT_MOST = 4.0
+_NEED_AT_LEAST = 0.01
 _GOODBYE_SECONDS = 10.0
 
 
@@ -70,8 +71,14 @@ class MeshNode:
         try:
             self._pump()  # primes the descriptors: they tell of edges only
             await self._over
-        except DlagError as exc:
-            self._abort(exc)
+        except RunAborted as exc:
+            self._abort(str(exc))
+            raise
+        except asyncio.CancelledError:
+            self._abort(f"node {self.engine.node} was asked to end")
+            raise
+        except Exception as exc:
+            self._abort(f"node {self.engine.node}: {type(exc).__name__}: {exc}")
             raise
         finally:
             self._timer.cancel()
@@ -107,9 +114,10 @@ class MeshNode:
         if self._computing or self._over.done():
             return  # what arrives meanwhile waits in ZeroMQ's queues
         try:
+            engine = self.engine
             for _ in range(_PUMPS_AT_MOST):
-                while self._may_advance():
-                    if self._heavy[self.engine.between_rounds]:
+                while self._may_begin() if engine.between_rounds else not engine.barrier.lacking:
+                    if self._heavy[engine.between_rounds]:
                         self._advance_in_thread()
                         return
                     self._advance()
@@ -117,12 +125,11 @@ class MeshNode:
                     self._maybe_leave()
                     return
             self._loop.call_soon(self._pump)
-        except DlagError as exc:
+        except Exception as exc:  # a callback has no caller: it is `run` that must end
             self._fail(exc)
 
-    def _may_advance(self) -> bool:
-        if not self.engine.between_rounds:
-            return self.engine.barrier.whole
+    def _may_begin(self) -> bool:
+        """Whether another round is granted; the first one waits until every link is up."""
         if self.engine.rounds >= self._horizon and not self._final:
             self._listen()
         begun = self._begun_at is not None or not self.links.down
@@ -149,7 +156,7 @@ class MeshNode:
                 outgoing = future.result()
                 self._heavy[at_begin] = self.engine.advance_seconds > _HEAVY_SECONDS
                 self._after(outgoing)
-            except DlagError as exc:
+            except Exception as exc:
                 self._fail(exc)
                 return
             self._pump()
@@ -202,9 +209,10 @@ class MeshNode:
         """Whoever waits long asks again; whoever waits too long gives up."""
         if self._over.done():
             return
-        self._timer = self._loop.call_later(self._need_after, self._tick)
         waited = perf_counter() - max(self._patient_since, self.engine.progress_at)
-        if self._computing or waited < self._need_after:
+        pause = min(self._need_after, max(self._timeout - waited, _NEED_AT_LEAST))
+        self._timer = self._loop.call_later(pause, self._tick)
+        if self._computing or waited < pause:
             return
         self._need_after = min(2 * self._need_after, _NEED_AT_MOST)
         try:
@@ -240,15 +248,11 @@ class MeshNode:
             else:
                 self.links.send(neighbor, Need(self.engine.seq))
 
-    def _fail(self, exc: DlagError) -> None:
+    def _fail(self, exc: Exception) -> None:
         if not self._over.done():
             self._over.set_exception(exc)
 
-    def _abort(self, exc: DlagError) -> None:
+    def _abort(self, reason: str) -> None:
         """Tell the neighbors why, so that the whole mesh ends with the reason."""
-        if isinstance(exc, RunAborted):
-            reason = str(exc)
-        else:
-            reason = f"node {self.engine.node}: {type(exc).__name__}: {exc}"
         for neighbor in self.engine.barrier.neighbors:
             self.links.send(neighbor, Abort(reason[:MAX_TEXT]))

@@ -22,7 +22,7 @@ from dlag_node.wire.control import Finished, Started
 
 log = logging.getLogger(__name__)
 
-_ANY_HOST = ("0.0.0.0", "*", "[::]")
+_ANY_HOST = ("0.0.0.0", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,8 @@ async def _take_part(
         )
         coordinator.tell(Started())
         await mesh.run()
+        if recorder is not None:
+            recorder.close()  # or say that it cannot be, before we say that we have finished
         if observed is not None:
             observed.farewell(
                 rounds=engine.rounds,

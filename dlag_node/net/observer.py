@@ -13,7 +13,7 @@ import zmq
 
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.methods import Array
-from dlag_node.net.sockets import NOBLOCK, Socket, open_socket, readable, receive
+from dlag_node.net.sockets import NOBLOCK, Socket, open_socket, readable, rest_of_message
 from dlag_node.rounds.record import Record
 from dlag_node.wire.limits import MAX_CONTROL_BYTES
 from dlag_node.wire.observing import FROM_LABORATORY, Farewell, Horizon, Ready, Snapshots
@@ -81,11 +81,9 @@ class Observed:
         """The laboratory's last word, if it has said one since we asked."""
         last: Horizon | None = None
         while readable(self.socket):
-            raw = receive(self.socket)
+            raw = b"".join([self.socket.recv(NOBLOCK), *rest_of_message(self.socket)])
             try:
-                last = unpack(
-                    raw or b"", FROM_LABORATORY, limit=MAX_CONTROL_BYTES, peer="the laboratory"
-                )
+                last = unpack(raw, FROM_LABORATORY, limit=MAX_CONTROL_BYTES, peer="the laboratory")
             except RemoteProtocolError as exc:
                 log.warning("dropped: %s", exc)
         return last

@@ -59,14 +59,12 @@ def readable(opened: Socket) -> bool:
     return bool(zmq_poll([(opened, POLLIN)], 0))
 
 
-def receive(opened: Socket) -> bytes | None:
-    """The last part of the waiting message; None where it has more parts than we ever send."""
-    part: bytes = opened.recv(NOBLOCK)
-    if not opened.getsockopt(RCVMORE):
-        return part
+def rest_of_message(opened: Socket) -> list[bytes]:
+    """The parts of the message under way that have not been received yet."""
+    parts: list[bytes] = []
     while opened.getsockopt(RCVMORE):
-        opened.recv(NOBLOCK)
-    return None
+        parts.append(opened.recv(NOBLOCK))
+    return parts
 
 
 def bound_address(opened: Socket) -> str:

@@ -20,11 +20,7 @@ class Barrier:
         self._now: dict[int, RoundFrame] = {}
         self._next: dict[int, RoundFrame] = {}
         self._known = frozenset(self.neighbors)
-
-    @property
-    def whole(self) -> bool:
-        """Whether every neighbor's frame for exchange `seq` is here."""
-        return len(self._now) == len(self.neighbors)
+        self.lacking = len(self.neighbors)  # frames of exchange `seq` that are not here yet
 
     def missing(self) -> list[int]:
         """The neighbors whose frame for exchange `seq` is not here yet."""
@@ -47,15 +43,18 @@ class Barrier:
         if ahead < 0 or neighbor in slot:
             return False
         slot[neighbor] = frame
+        if not ahead:
+            self.lacking -= 1
         return True
 
     def open(self) -> dict[int, Array | None]:
         """The inbox of exchange `seq`, in ascending node id; the barrier moves on to the next."""
-        assert self.whole
+        assert not self.lacking
         now = self._now
         inbox = {
             j: frame.vector if type(frame := now[j]) is Delta else None for j in self.neighbors
         }
         self.seq += 1
         self._now, self._next = self._next, {}
+        self.lacking = len(self.neighbors) - len(self._now)
         return inbox

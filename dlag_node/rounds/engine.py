@@ -31,8 +31,8 @@ class Outgoing:
 class Engine:
     """Drives one worker's method through its exchanges; the simulator and the network share it.
 
-    Between two rounds the method is whole: `advance` returns None there, `records` has grown by
-    one, and whoever drives decides whether `advance` is called again.
+    Between two rounds the method is whole: `advance` returns None there, `last_record` is new,
+    and whoever drives decides whether `advance` is called again.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Engine:
         self._codec = codec
         self._ledger = Ledger(node, len(self.barrier.neighbors))
         self._flow: Flow[RoundReport] | None = None
+        self.between_rounds = True  # the method is whole: no round has begun since the last ended
         self._kept: deque[Outgoing] = deque(maxlen=KEPT_FRAMES)
         self._clock = clock
         self.progress_at = 0.0  # by the clock: when `advance` last ended
@@ -63,14 +64,9 @@ class Engine:
         return self.barrier.seq
 
     @property
-    def between_rounds(self) -> bool:
-        """Whether the method is whole: a round has ended and the next has not begun."""
-        return self._flow is None
-
-    @property
     def ready(self) -> bool:
         """Whether `advance` can go on: inside a round it needs every neighbor's frame."""
-        return self._flow is None or self.barrier.whole
+        return self.between_rounds or not self.barrier.lacking
 
     def deliver(self, neighbor: int, frame: RoundFrame) -> bool:
         """Take a neighbor's frame; cheap. False for a harmless repeat."""
@@ -85,6 +81,7 @@ class Engine:
         try:
             if self._flow is None:
                 self._flow = self.method.round()
+                self.between_rounds = False
                 exchange = next(self._flow)
             else:
                 self._ledger.wait += started - self.progress_at
@@ -119,6 +116,7 @@ class Engine:
         self.last_record = self._ledger.close(self.rounds, report)
         self.rounds += 1
         self._flow = None
+        self.between_rounds = True
 
     def _frame(self, exchange: Exchange) -> Outgoing:
         seq = self.barrier.seq

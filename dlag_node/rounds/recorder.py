@@ -7,7 +7,7 @@ from types import TracebackType
 
 import numpy as np
 
-from dlag_node.errors import ConfigError
+from dlag_node.errors import ConfigError, StorageError
 from dlag_node.methods.flow import Array
 from dlag_node.rounds.record import Record
 
@@ -25,14 +25,20 @@ class Recorder:
 
     def write(self, record: Record, theta: Array) -> None:
         """One finished round."""
-        self._lines.write(record.to_json())
-        self._lines.write("\n")
-        self._thetas.write(theta.astype(np.dtype("<f8"), copy=False).tobytes())
+        try:
+            self._lines.write(record.to_json())
+            self._lines.write("\n")
+            self._thetas.write(theta.astype(np.dtype("<f8"), copy=False).tobytes())
+        except OSError as exc:
+            raise StorageError(f"cannot write {self._lines.name}: {exc}") from exc
 
     def close(self) -> None:
         """Everything written is on its way to the disk."""
-        self._lines.close()
-        self._thetas.close()
+        try:
+            self._lines.close()
+            self._thetas.close()
+        except OSError as exc:
+            raise StorageError(f"cannot write {self._lines.name}: {exc}") from exc
 
     def __enter__(self) -> Recorder:
         return self

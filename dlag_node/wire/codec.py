@@ -67,7 +67,7 @@ class Codec:
 
     def decode(self, raw: bytes, peer: object) -> Frame:
         """The frame in `raw`; anything that is none is a RemoteProtocolError naming `peer`."""
-        items = unpack_array(raw, limit=self.frame_limit, peer=peer)
+        items = unpack_array(raw, self.frame_limit, peer)
         code = items[0]
         if type(code) is int and 1 <= code <= 2:
             return self._round_frame(items, peer)

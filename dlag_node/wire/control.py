@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dlag_node.wire.frames import Abort, Refuse
-from dlag_node.wire.limits import CHUNK_BYTES, MAX_DIM, MAX_NODES, MAX_TEXT
+from dlag_node.wire.limits import CHUNK_BYTES, FLOAT_BYTES, MAX_DIM, MAX_NODES, MAX_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,10 @@ class Enrol:
         _check(1 <= self.dim <= MAX_DIM, f"dim is {self.dim}")
         _check(1 <= self.samples <= self.n0, f"samples is {self.samples} of n0 = {self.n0}")
         _check(self.entries is None or self.entries >= 0, f"entries is {self.entries}")
-        _check(self.size >= 0, f"size is {self.size}")
+        # what problems.shard lays out: labels, then a dense matrix, or values, columns and starts
+        m, entries = self.samples, self.entries
+        numbers = m + (m * self.dim if entries is None else 2 * entries + m + 1)
+        _check(self.size == FLOAT_BYTES * numbers, f"size is {self.size}")
 
     @property
     def chunks(self) -> int:
@@ -121,11 +124,15 @@ class Assignment:
         ids = [peer.node for peer in self.peers]
         _check(ids == sorted(set(ids)), f"peers are {ids}, not in ascending id")
         _check(self.rounds >= 1, f"rounds is {self.rounds}")
+        _check(self.seed >= 0, f"seed is {self.seed}")
+        numbers = (self.own_weight, self.mu_min, self.L_max, *self.spectrum)
+        weights = [peer.weight for peer in self.peers]
+        _check(all(map(math.isfinite, (*numbers, *weights))), "a number is not finite")
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The node has all of its links and is in its first round."""
+    """The node has its assignment and calls its neighbors: it needs the coordinator no more."""
 
     CODE: ClassVar[int] = 26
 

@@ -47,14 +47,14 @@ def unpack(
     longest: int = MAX_FIELDS,
 ) -> M:
     """The message in `raw`, one of `kinds`; else a RemoteProtocolError that names `peer`."""
-    items = unpack_array(raw, limit=limit, peer=peer, longest=longest)
+    items = unpack_array(raw, limit, peer, longest)
     kind = kinds.get(items[0]) if type(items[0]) is int else None
     if kind is None:
         raise RemoteProtocolError(f"{peer} sent a message of unknown type {shown(items[0])}")
     return build(kind, items[1:], peer=peer)
 
 
-def unpack_array(raw: bytes, *, limit: int, peer: object, longest: int = MAX_FIELDS) -> list[Any]:
+def unpack_array(raw: bytes, limit: int, peer: object, longest: int = MAX_FIELDS) -> list[Any]:
     """The msgpack array in `raw`, checked for size and form but not yet for meaning.
 
     No array in it is longer than `longest`. msgpack makes room for as many entries as an array

@@ -187,17 +187,21 @@ async def test_a_stranger_cannot_take_a_neighbors_place(street: Street) -> None:
     assert low.opened == [(1, 0)]
 
 
-async def test_a_message_of_several_parts_is_dropped(street: Street) -> None:
+async def test_parts_of_a_message_reach_nobody_and_shift_nothing(street: Street) -> None:
     low = street.end(0)
     await low.open([1])
     neighbor, stranger = street.stranger(low), street.stranger(low)
     assert isinstance(await neighbor.ask(hello(1)), Welcome)
+    # a neighbor's first part is a frame of its own, the others are nobody's
     await neighbor.say(Skip(0), Skip(1))
-    await neighbor.say(b"", Skip(0), b"")
-    await neighbor.say(Skip(0))
+    await neighbor.say(b"", Skip(2), b"")
+    await neighbor.say(Skip(3))
+    # nothing of a stranger's passes, not even a part that looks like a route and a frame
     await stranger.say(b"", hello(1))
-    await street.until(lambda: low.links.refused == 3 and len(low.frames) == 1)
-    assert low.frames == [(1, Skip(0))]
+    await stranger.say(b"", low.links._links[1].route or b"", Skip(4))
+    await neighbor.say(Skip(5))
+    await street.until(lambda: low.links.refused == 5 and len(low.frames) == 3)
+    assert low.frames == [(1, Skip(0)), (1, Skip(3)), (1, Skip(5))]
     assert low.opened == [(1, 0)]
 
 

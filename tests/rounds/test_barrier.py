@@ -75,9 +75,9 @@ def test_the_inbox_is_in_ascending_id_whatever_came_first() -> None:
     barrier = Barrier([9, 2, 5])
     vector = np.ones(2)
     for j, frame in ((9, Skip(0)), (2, Delta(0, vector)), (5, Skip(0))):
-        assert not barrier.whole
+        assert barrier.lacking
         barrier.put(j, frame)
-    assert barrier.whole
+    assert not barrier.lacking
     inbox = barrier.open()
     assert list(inbox) == [2, 5, 9]
     assert inbox[2] is vector
@@ -101,6 +101,6 @@ def test_what_was_one_ahead_is_there_after_opening() -> None:
 
 def test_a_node_without_neighbors_waits_for_nobody() -> None:
     barrier = Barrier([])
-    assert barrier.whole
+    assert not barrier.lacking
     assert barrier.open() == {}
-    assert barrier.whole
+    assert not barrier.lacking

@@ -36,23 +36,26 @@ ALL: dict[str, Kinds] = {
     "from the laboratory": observing.FROM_LABORATORY,
 }
 WIDE = st.integers(-(2**63), 2**64 - 1)
-FLOATS = st.floats(allow_nan=False)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(max_size=30)
 
 
 @st.composite
 def enrols(draw: st.DrawFn) -> Enrol:
     n0 = draw(st.integers(1, 10**9))
+    samples, dim = draw(st.integers(1, n0)), draw(st.integers(1, MAX_DIM))
+    entries = draw(st.none() | st.integers(0, 2**40))
+    numbers = samples * (1 + dim) if entries is None else 2 * (entries + samples) + 1
     return Enrol(
         run=draw(TEXTS),
         node=draw(st.integers(0, MAX_NODES - 1)),
         problem=draw(TEXTS),
         lam=draw(FLOATS),
         n0=n0,
-        samples=draw(st.integers(1, n0)),
-        dim=draw(st.integers(1, MAX_DIM)),
-        entries=draw(st.none() | st.integers(0, 2**40)),
-        size=draw(st.integers(0, 2**40)),
+        samples=samples,
+        dim=dim,
+        entries=entries,
+        size=8 * numbers,
         sha256=draw(TEXTS),
     )
 
