@@ -36,6 +36,8 @@ from dlag_node.wire.limits import PROTOCOL
 
 log = logging.getLogger(__name__)
 
+_FIRST_PART = NOBLOCK | SNDMORE
+
 
 @dataclass(slots=True)
 class Link:
@@ -229,7 +231,7 @@ class Links:
         if route is None:
             return  # it has not called yet
         try:
-            send(self.socket, route, NOBLOCK | SNDMORE)
+            send(self.socket, route, _FIRST_PART)
             send(self.socket, raw, NOBLOCK)
         except zmq.ZMQError as exc:
             # the connection broke: the neighbor will call again and ask for what it lacks
