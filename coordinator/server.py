@@ -39,9 +39,7 @@ class Server:
     @property
     def address(self) -> str:
         """Where the socket really listens, its port filled in."""
-        endpoint = self._socket.getsockopt(zmq.LAST_ENDPOINT)
-        assert isinstance(endpoint, bytes)
-        return endpoint.rstrip(b"\0").decode()
+        return self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
     async def serve(self) -> None:
         """Answer nodes until all have finished; RunAborted when one of them failed."""

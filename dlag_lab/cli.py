@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -77,15 +77,8 @@ def run_mesh(
 ) -> None:
     """Train on a mesh of real processes: a coordinator and one node process per worker."""
     set_up_logging("dlag", log_level)
-    request = RunRequest(
-        settings=_limited(settings, rounds),
-        mode="mesh",
-        target=_target(target, rounds),
-        out=out or _fresh_folder(settings),
-        force=force,
-        neighbor_timeout=neighbor_timeout,
-    )
-    _execute(request, json=json, figures=figures)
+    request = _request(settings, "mesh", rounds=rounds, target=target, out=out, force=force)
+    _execute(replace(request, neighbor_timeout=neighbor_timeout), json=json, figures=figures)
 
 
 @app.command("simulate")
@@ -101,15 +94,8 @@ def simulate(
     shuffle: Shuffle = None,
 ) -> None:
     """The same run in one process without sockets: the same bits, counts and folder."""
-    request = RunRequest(
-        settings=_limited(settings, rounds),
-        mode="simulate",
-        target=_target(target, rounds),
-        out=out or _fresh_folder(settings),
-        force=force,
-        shuffle=shuffle,
-    )
-    _execute(request, json=json, figures=figures)
+    request = _request(settings, "simulate", rounds=rounds, target=target, out=out, force=force)
+    _execute(replace(request, shuffle=shuffle), json=json, figures=figures)
 
 
 @app.command("report")
@@ -153,12 +139,22 @@ def _show(folder: RunFolder, *, figures: bool) -> None:
     print_report(result, Console(), paths)
 
 
-def _limited(settings: RunSettings, rounds: int | None) -> RunSettings:
-    return settings if rounds is None else replace(settings, rounds=rounds)
-
-
-def _target(target: float | None, rounds: int | None) -> float | None:
-    return _DEFAULT_TARGET if target is None and rounds is None else target
+def _request(
+    settings: RunSettings,
+    mode: Literal["mesh", "simulate"],
+    *,
+    rounds: int | None,
+    target: float | None,
+    out: Path | None,
+    force: bool,
+) -> RunRequest:
+    """What was asked, with the defaults that depend on each other."""
+    if target is None and rounds is None:
+        target = _DEFAULT_TARGET
+    if rounds is not None:
+        settings = replace(settings, rounds=rounds)
+    out = out or _fresh_folder(settings)
+    return RunRequest(settings=settings, mode=mode, target=target, out=out, force=force)
 
 
 def _fresh_folder(settings: RunSettings) -> Path:

@@ -79,9 +79,7 @@ class LocalMesh:
         self._socket = context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.MAXMSGSIZE, _LIMIT)
         self._socket.bind(_LOOPBACK)
-        endpoint = self._socket.getsockopt(zmq.LAST_ENDPOINT)
-        assert isinstance(endpoint, bytes)
-        observer = endpoint.rstrip(b"\0").decode()
+        observer = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         try:
             async with Launcher() as launcher:
                 await self._bring_up(launcher, observer)

@@ -70,7 +70,7 @@ class Run:
         nodes = self.plan.nodes
         self._ages = np.zeros(nodes, dtype=int)
         self._deltas = self._skips = 0
-        self._begun = monotonic()
+        self._first_seen: tuple[int, float] | None = None  # round and time
         self._view = LiveView(
             title=f"{request.settings.method} on {request.settings.topology}, "
             f"{nodes} {'simulated workers' if request.mode == 'simulate' else 'processes'}",
@@ -95,7 +95,6 @@ class Run:
                 report=report,
             )
             with self._view:
-                self._begun = monotonic()
                 if self.request.mode == "simulate":
                     extras = self._simulate(referee)
                 else:
@@ -162,6 +161,8 @@ class Run:
         seen = referee.last
         if seen is None:
             return
+        now = monotonic()
+        k_0, begun = self._first_seen = self._first_seen or (seen.k, now)
         self._view.update(
             Progress(
                 k=seen.k,
@@ -171,7 +172,7 @@ class Run:
                 deltas=self._deltas,
                 skips=self._skips,
                 ages=self._ages.tolist(),
-                rounds_per_second=(seen.k + 1) / max(1e-9, monotonic() - self._begun),
+                rounds_per_second=(seen.k - k_0) / max(1e-9, now - begun),
                 nodes=self.plan.nodes,
             )
         )

@@ -67,13 +67,6 @@ def rest_of_message(opened: Socket) -> list[bytes]:
     return parts
 
 
-def bound_address(opened: Socket) -> str:
-    """Where a bound socket really listens, its port filled in."""
-    endpoint = opened.getsockopt(zmq.LAST_ENDPOINT)
-    assert isinstance(endpoint, bytes)
-    return endpoint.rstrip(b"\0").decode()
-
-
 def bind(opened: Socket, address: str) -> str:
     """Bind, and return the address with its port; a ConfigError says why it cannot be."""
     check_address(address, wildcard=True)
@@ -81,7 +74,7 @@ def bind(opened: Socket, address: str) -> str:
         opened.bind(address)
     except zmq.ZMQError as exc:
         raise ConfigError(f"cannot listen on {address}: {exc}") from exc
-    return bound_address(opened)
+    return opened.getsockopt_string(zmq.LAST_ENDPOINT)
 
 
 def check_address(address: str, *, wildcard: bool = False) -> None:

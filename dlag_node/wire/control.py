@@ -17,7 +17,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dlag_node.wire.frames import Abort, Refuse
-from dlag_node.wire.limits import CHUNK_BYTES, FLOAT_BYTES, MAX_DIM, MAX_NODES, MAX_TEXT
+from dlag_node.wire.limits import (
+    CHUNK_BYTES,
+    FLOAT_BYTES,
+    MAX_DIM,
+    MAX_NODES,
+    MAX_TEXT,
+    require,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +53,14 @@ class Enrol:
     sha256: str
 
     def __post_init__(self) -> None:
-        _check(0 <= self.node < MAX_NODES, f"node is {self.node}")
-        _check(1 <= self.dim <= MAX_DIM, f"dim is {self.dim}")
-        _check(1 <= self.samples <= self.n0, f"samples is {self.samples} of n0 = {self.n0}")
-        _check(self.entries is None or self.entries >= 0, f"entries is {self.entries}")
+        require(0 <= self.node < MAX_NODES, f"node is {self.node}")
+        require(1 <= self.dim <= MAX_DIM, f"dim is {self.dim}")
+        require(1 <= self.samples <= self.n0, f"samples is {self.samples} of n0 = {self.n0}")
+        require(self.entries is None or self.entries >= 0, f"entries is {self.entries}")
         # what problems.shard lays out: labels, then a dense matrix, or values, columns and starts
         m, entries = self.samples, self.entries
         numbers = m + (m * self.dim if entries is None else 2 * entries + m + 1)
-        _check(self.size == FLOAT_BYTES * numbers, f"size is {self.size}")
+        require(self.size == FLOAT_BYTES * numbers, f"size is {self.size}")
 
     @property
     def chunks(self) -> int:
@@ -89,10 +96,10 @@ class Report:
     L: float
 
     def __post_init__(self) -> None:
-        _check(len(self.address) <= MAX_TEXT, "the address is too long")
-        _check(self.samples >= 1, f"samples is {self.samples}")
-        _check(math.isfinite(self.mu) and self.mu > 0, f"mu is {self.mu}")
-        _check(math.isfinite(self.L) and self.mu <= self.L, f"L is {self.L}, mu is {self.mu}")
+        require(len(self.address) <= MAX_TEXT, "the address is too long")
+        require(self.samples >= 1, f"samples is {self.samples}")
+        require(math.isfinite(self.mu) and self.mu > 0, f"mu is {self.mu}")
+        require(math.isfinite(self.L) and self.mu <= self.L, f"L is {self.L}, mu is {self.mu}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +129,12 @@ class Assignment:
 
     def __post_init__(self) -> None:
         ids = [peer.node for peer in self.peers]
-        _check(ids == sorted(set(ids)), f"peers are {ids}, not in ascending id")
-        _check(self.rounds >= 1, f"rounds is {self.rounds}")
-        _check(self.seed >= 0, f"seed is {self.seed}")
+        require(ids == sorted(set(ids)), f"peers are {ids}, not in ascending id")
+        require(self.rounds >= 1, f"rounds is {self.rounds}")
+        require(self.seed >= 0, f"seed is {self.seed}")
         numbers = (self.own_weight, self.mu_min, self.L_max, *self.spectrum)
         weights = [peer.weight for peer in self.peers]
-        _check(all(map(math.isfinite, (*numbers, *weights))), "a number is not finite")
+        require(all(map(math.isfinite, (*numbers, *weights))), "a number is not finite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +160,7 @@ class Failed:
     reason: str
 
     def __post_init__(self) -> None:
-        _check(len(self.reason) <= MAX_TEXT, "the reason is too long")
+        require(len(self.reason) <= MAX_TEXT, "the reason is too long")
 
 
 FromNode = Join | Fetch | Report | Started | Finished | Failed
@@ -165,8 +172,3 @@ FROM_NODE: dict[int, type[FromNode]] = {
 FROM_COORDINATOR: dict[int, type[FromCoordinator]] = {
     kind.CODE: kind for kind in (Enrol, Chunk, Assignment, Refuse, Abort)
 }
-
-
-def _check(holds: bool, found: str) -> None:
-    if not holds:
-        raise ValueError(found)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ddot
 
-from dlag_node.wire.limits import MAX_NODES, MAX_SEQ, MAX_TEXT
+from dlag_node.wire.limits import MAX_NODES, MAX_SEQ, MAX_TEXT, require
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Hello:
     need: int
 
     def __post_init__(self) -> None:
-        _check(0 <= self.node < MAX_NODES, f"node is {self.node}")
+        require(0 <= self.node < MAX_NODES, f"node is {self.node}")
         _check_seq(self.need)
         _check_text(self.run)
         _check_text(self.config)
@@ -127,14 +127,9 @@ def all_finite(vector: Array) -> bool:
     return math.isfinite(ddot(vector, vector)) or bool(np.isfinite(vector).all())
 
 
-def _check(holds: bool, found: str) -> None:
-    if not holds:
-        raise ValueError(found)
-
-
 def _check_seq(seq: int) -> None:
-    _check(0 <= seq < MAX_SEQ, f"exchange {seq} is out of range")
+    require(0 <= seq < MAX_SEQ, f"exchange {seq} is out of range")
 
 
 def _check_text(text: str) -> None:
-    _check(len(text) <= MAX_TEXT, f"a text of {len(text)} characters, the limit is {MAX_TEXT}")
+    require(len(text) <= MAX_TEXT, f"a text of {len(text)} characters, the limit is {MAX_TEXT}")

@@ -15,6 +15,12 @@ FLOAT_BYTES = 8
 ENVELOPE_BYTES = 64  # more than any frame needs beside its vector
 
 
+def require(holds: bool, found: str) -> None:
+    """ValueError with what was found, unless it holds: how a message refuses its own fields."""
+    if not holds:
+        raise ValueError(found)
+
+
 def frame_limit(dim: int) -> int:
     """The largest honest frame of a run: a vector of `dim` entries, or a text, and its envelope."""
     return max(FLOAT_BYTES * dim, 4 * MAX_TEXT) + ENVELOPE_BYTES
