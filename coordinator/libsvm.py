@@ -1,8 +1,8 @@
 """A strict reader of LIBSVM text: one sample a line, `label index:value index:value ...`.
 
-The text is read in blocks of whole lines. One regular expression holds the grammar and passes over
-a block at once; numpy then turns the block's numbers into arrays. Only a line that broke the rules
-is looked at word by word, to say what is wrong with it.
+The text is read in blocks of whole lines. One regular expression holds the grammar of a line; numpy
+then turns a block's numbers into arrays. Only a line that broke the rules is looked at word by
+word, to say what is wrong with it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ _BLOCK = 4 << 20  # bytes of text in hand at a time, the rest of a line on top
 _LONGEST_LINE = 64 << 20  # bytes; a file without line ends must not fill the memory
 _SHOWN = 60  # characters of an offending word
 
-# Possessive throughout (`*+`): a block is passed once and never backtracked into.
-_NUMBER = rb"[+-]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+"
-_INDEX = rb"[0-9]{1,9}+"
-_SAMPLE = _NUMBER + rb"(?:[ \t]++" + _INDEX + rb":" + _NUMBER + rb")*+"
-_GOOD_LINES = re.compile(rb"(?:[ \t]*+(?:" + _SAMPLE + rb")?+[ \t\r]*+\n)*+")
-_COMMENT = re.compile(rb"#[^\n]*+")
-_BLANK_LINES = re.compile(rb"^[ \t\r]*+\n", re.MULTILINE)
+# No word can be read in two ways, so a line is passed once. (Possessive quantifiers would say so,
+# but Python 3.11.2, which is Debian 12's, gets them wrong.)
+_NUMBER = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_INDEX = rb"[0-9]{1,9}"
+_SAMPLE = re.compile(_NUMBER + rb"(?:[ \t]+" + _INDEX + rb":" + _NUMBER + rb")*")
+_COMMENT = re.compile(rb"#[^\n]*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,13 +88,11 @@ def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 def _parse(block: bytes, name: str, first_line: int) -> Samples:
     text = _COMMENT.sub(b"", block) if b"#" in block else block
-    passed = _GOOD_LINES.match(text)
-    assert passed is not None  # it matches no line at all, too
-    if passed.end() < len(text):
-        line = text[passed.end() : text.index(b"\n", passed.end())]
-        number = first_line + text.count(b"\n", 0, passed.end())
-        _explain(line.decode("utf-8", "backslashreplace"), f"{name}, line {number}")
-    samples = _BLANK_LINES.sub(b"", text)
+    lines = [line.lstrip(b" \t").rstrip(b" \t\r") for line in text.split(b"\n")]
+    for number, line in enumerate(lines, first_line):
+        if line and not _SAMPLE.fullmatch(line):
+            _explain(line.decode("utf-8", "backslashreplace"), f"{name}, line {number}")
+    samples = b"".join(line + b"\n" for line in lines if line)
     raw = np.frombuffer(samples, dtype=np.uint8)
     colons_before = np.searchsorted(np.flatnonzero(raw == ord(":")), np.flatnonzero(raw == 10))
     start = np.concatenate([np.zeros(1, np.int64), colons_before.astype(np.int64)])
@@ -139,7 +136,7 @@ def _check(parsed: Samples, text: bytes, name: str, first_line: int) -> None:
 
 def _explain(line: str, where: str) -> NoReturn:
     """Say which word of a line that the grammar refused is wrong."""
-    label, *pairs = re.split("[ \t]+", line.lstrip(" \t").rstrip(" \t\r"))
+    label, *pairs = re.split("[ \t]+", line)
     number = re.compile(_NUMBER.decode())
     if not number.fullmatch(label):
         raise ConfigError(f"{where}: label {label[:_SHOWN]!r}, expected a finite number")
