@@ -155,3 +155,43 @@ def test_a_port_in_use_is_named(port: int) -> None:
             _, errors = coordinator.communicate(timeout=DEADLINE)
             assert coordinator.returncode == 2
             assert f"cannot listen on tcp://127.0.0.1:{port}" in errors
+
+
+def by_hand(port: int, *flags: str) -> tuple[list[str], list[str]]:
+    """The flags of a coordinator of two nodes on this port, and of its nodes."""
+    address = f"tcp://127.0.0.1:{port}"
+    return ["--bind", address, "--topology", "path:2", *flags], ["--coordinator", address]
+
+
+def test_a_node_that_is_asked_to_end_tells_the_others(port: int) -> None:
+    coordinator_flags, node_flags = by_hand(port, "--rounds", "1000000")
+    with (
+        command("dlag-coordinator", *coordinator_flags) as coordinator,
+        command("dlag-node", *node_flags) as first,
+        command("dlag-node", *node_flags) as second,
+    ):
+        read_until(coordinator, "all 2 nodes have started")
+        first.terminate()
+        assert first.wait(DEADLINE) == 143
+        assert second.wait(DEADLINE) == 1
+        assert "was asked to end" in second.communicate()[1]
+        assert coordinator.wait(DEADLINE) == 1
+        assert "was asked to end" in coordinator.communicate()[1]
+
+
+def test_a_full_disk_ends_the_run_with_the_reason(port: int, tmp_path: Path) -> None:
+    (tmp_path / "node-000.jsonl").symlink_to("/dev/full")
+    coordinator_flags, node_flags = by_hand(port, "--rounds", "1000000")
+    with (
+        command("dlag-coordinator", *coordinator_flags) as coordinator,
+        command("dlag-node", *node_flags, "--out", str(tmp_path), "--id", "0") as full,
+        command("dlag-node", *node_flags, "--id", "1") as other,
+    ):
+        assert full.wait(DEADLINE) == 1
+        errors = full.communicate()[1]
+        assert "StorageError: cannot write" in errors
+        assert "No space left on device" in errors
+        assert "Traceback" not in errors
+        assert other.wait(DEADLINE) == 1
+        assert coordinator.wait(DEADLINE) == 1
+        assert "No space left on device" in coordinator.communicate()[1]
