@@ -62,11 +62,9 @@ class MeshNode:
         """All rounds, and goodbye; the error that ends the run is told to the neighbors."""
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] = self._loop.create_future()
-        descriptors = [self.links.socket.fileno()]
-        self._loop.add_reader(descriptors[0], self._pump)
+        self._loop.add_reader(self.links.socket, self._pump)
         if self._observed is not None:
-            descriptors.append(self._observed.socket.fileno())
-            self._loop.add_reader(descriptors[-1], self._hear_laboratory)
+            self._loop.add_reader(self._observed.socket, self._hear_laboratory)
         self._timer = self._loop.call_later(_NEED_AFTER, self._tick)
         try:
             self._pump()  # primes the descriptors: they tell of edges only
@@ -82,8 +80,9 @@ class MeshNode:
             raise
         finally:
             self._timer.cancel()
-            for descriptor in descriptors:
-                self._loop.remove_reader(descriptor)
+            self._loop.remove_reader(self.links.socket)
+            if self._observed is not None:
+                self._loop.remove_reader(self._observed.socket)
 
     def control(self, neighbor: int, frame: Frame) -> None:
         """A frame from a neighbor that is none of a round's."""
@@ -112,7 +111,7 @@ class MeshNode:
 
     def _pump(self) -> None:
         if self._computing or self._over.done():
-            return  # what arrives meanwhile waits in ZeroMQ's queues
+            return
         try:
             engine = self.engine
             for _ in range(_PUMPS_AT_MOST):
@@ -147,11 +146,14 @@ class MeshNode:
         """The method computes elsewhere, so that signals and timers are answered meanwhile."""
         at_begin = self.engine.between_rounds
         self._computing = True
+        # what arrives meanwhile waits in ZeroMQ's queues; its descriptor would wake us all the time
+        self._loop.remove_reader(self.links.socket)
 
         def back(future: asyncio.Future[Outgoing | None]) -> None:
             self._computing = False
             if self._over.done() or future.cancelled():
                 return
+            self._loop.add_reader(self.links.socket, self._pump)
             try:
                 outgoing = future.result()
                 self._heavy[at_begin] = self.engine.advance_seconds > _HEAVY_SECONDS

@@ -1,0 +1,113 @@
+"""Two nodes over real sockets: heavy computing in a thread, the rest on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter, process_time
+
+import numpy as np
+import zmq
+
+from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.net.links import Links
+from dlag_node.net.mesh import MeshNode
+from dlag_node.net.sockets import Socket
+from dlag_node.rounds import Engine
+from dlag_node.wire.codec import Codec
+from dlag_node.wire.control import Peer
+
+DIM = 3
+
+
+class Counting:
+    """Sends k in round k and remembers what came; `work` is what its computing does."""
+
+    def __init__(self, work: object = None) -> None:
+        self.theta = np.zeros(DIM)
+        self.parameters: dict[str, float | int | str] = {}
+        self.heard: list[float] = []
+        self.threads: list[int] = []
+        self._work = work
+        self._k = 0
+
+    def round(self) -> Flow[RoundReport]:
+        self.threads.append(threading.get_ident())
+        if callable(self._work):
+            self._work(self._k)
+        inbox = yield Exchange(np.full(DIM, float(self._k)))
+        (vector,) = inbox.values()
+        assert vector is not None
+        self.heard.append(float(vector[0]))
+        self._k += 1
+        return RoundReport(gradients=0, step=0.0, age=0)
+
+
+@contextmanager
+def two_nodes(*methods: Counting, rounds: int) -> Iterator[list[MeshNode]]:
+    context: zmq.Context[Socket] = zmq.Context()
+    codec = Codec(DIM)
+    links = [Links(context, "tcp://127.0.0.1:*", codec) for _ in methods]
+    engines = [
+        Engine(method, node=i, neighbors=[1 - i], codec=codec) for i, method in enumerate(methods)
+    ]
+    try:
+        yield [
+            MeshNode(engine, each, rounds=rounds, neighbor_timeout=20.0)
+            for engine, each in zip(engines, links, strict=True)
+        ]
+    finally:
+        for each in links:
+            each.close()
+        context.term()
+
+
+async def run_both(nodes: list[MeshNode]) -> None:
+    for i, node in enumerate(nodes):
+        await node.links.open(
+            node=i,
+            run="run",
+            config="config",
+            peers=[Peer(1 - i, nodes[1 - i].links.address, -1.0)],
+            position=lambda engine=node.engine: engine.seq,  # type: ignore[misc]
+            deliver=node.engine.deliver,
+            control=node.control,
+            opened=node.opened,
+        )
+    await asyncio.gather(*(node.run() for node in nodes))
+
+
+async def test_every_round_hears_the_neighbors_round() -> None:
+    methods = Counting(), Counting()
+    with two_nodes(*methods, rounds=50) as nodes:
+        await run_both(nodes)
+    assert methods[0].heard == methods[1].heard == [float(k) for k in range(50)]
+
+
+async def test_heavy_work_goes_to_a_thread_and_the_loop_sleeps_meanwhile() -> None:
+    released = threading.Event()
+    spent: list[float] = []
+
+    def heavy(k: int) -> None:
+        if k < 2:
+            # longer than what counts as heavy, without any computing
+            threading.Event().wait(0.06)
+        elif k == 2:
+            loop.call_soon_threadsafe(loop.call_later, 0.4, released.set)
+            started = process_time(), perf_counter()
+            assert released.wait(10)
+            spent.append((process_time() - started[0]) / (perf_counter() - started[1]))
+
+    loop = asyncio.get_running_loop()
+    slow, quick = Counting(heavy), Counting()
+    with two_nodes(slow, quick, rounds=5) as nodes:
+        await run_both(nodes)
+    here = threading.get_ident()
+    assert slow.threads[0] == here
+    assert slow.threads[2] != here  # the loop was free: it released the event
+    assert set(quick.threads) == {here}
+    # the quick node's next frame waits on the slow node's socket all the while, and wakes nobody
+    assert spent[0] < 0.3
+    assert slow.heard == quick.heard == [0.0, 1.0, 2.0, 3.0, 4.0]
