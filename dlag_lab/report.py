@@ -17,7 +17,7 @@ from rich.text import Text
 from dlag_lab.folder import RunFolder
 from dlag_lab.result import Floats, Ints, RunResult
 from dlag_lab.summary import bytes_always_sending, refreshed
-from dlag_lab.units import count, seconds, share, small, some
+from dlag_lab.units import count, seconds, share, size, small, some
 
 _WIDTH = 92  # of the plain text, in characters
 _SHOWN = 5  # workers at either end of the list
@@ -201,10 +201,13 @@ def _time(summary: Mapping[str, Any]) -> list[RenderableType]:
 
 def _process_facts(summary: Mapping[str, Any]) -> list[RenderableType]:
     lines = []
-    for name in ("startup", "memory"):
-        if summary.get(name):
-            facts = ", ".join(f"{key} {_setting(value)}" for key, value in summary[name].items())
-            lines.append(_note(f"{name}: {facts}"))
+    if start := summary.get("startup"):
+        ready, cpu = seconds(start["seconds_to_ready"]), seconds(start["cpu_seconds_nodes"])
+        words = f"all {summary['nodes']} nodes were ready after {ready}, for {cpu} of CPU time"
+        lines.append(_note(words))
+    if memory := summary.get("memory"):
+        mean, most = (size(memory[f"resident_bytes_{which}"]) for which in ("mean", "max"))
+        lines.append(_note(f"resident memory of a node: {mean} on average, {most} at most"))
     if summary["theta_sha256"]:
         lines.append(_note(f"final theta, SHA-256: {summary['theta_sha256']}"))
     return [_heading("The processes"), *lines] if lines else []

@@ -21,8 +21,8 @@ def dlag(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
             seconds=2.5,
             bytes_control=4321,
             theta_sha256="ab" * 32,
-            startup={"seconds": 1.25},
-            memory={"node_peak_mb": 71.5},
+            startup={"seconds_to_ready": 1.25, "cpu_seconds_nodes": 0.5},
+            memory={"resident_bytes_mean": 71_500_000, "resident_bytes_max": 80_000_000},
         )
     )
     return folder.load()

@@ -34,8 +34,8 @@ def test_the_report_holds_the_exact_counts(dlag: RunResult) -> None:
     assert "4 321" in line_of(text, "control bytes")
     assert units.count(sent * PAYLOAD) in text
     assert units.count(300 * 16 * 60) in line_of(text, "sample gradients")
-    assert "startup: seconds 1.25" in text
-    assert "memory: node_peak_mb 71.5" in text
+    assert "nodes were ready after 1.25 s, for 0.5 s of CPU time" in text
+    assert "resident memory of a node: 71.5 MB on average, 80 MB at most" in text
     assert "ab" * 32 in text
     assert str(dlag.path) in text
 
