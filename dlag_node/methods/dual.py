@@ -62,6 +62,11 @@ class DualAscent:
         # eta is the step to which thetas that differ by 1 lead
         self._guard = Guard(usual=sizes.eta, advice=_advice(sizes, lazy, oracle))
 
+    @property
+    def width(self) -> int:
+        """Deltas of theta and the vectors of the accelerated gossip are as long as theta."""
+        return len(self.theta)
+
     def round(self) -> Flow[RoundReport]:
         """Iteration k of the paper's algorithm, lines 2 to 16."""
         solve = self.oracle.exact if self.k == 0 else self.oracle
