@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -25,6 +25,13 @@ class Guard:
     def __init__(self, *, usual: float, advice: str) -> None:
         self._usual = usual
         self._advice = advice
+
+    def step(self, k: int, before: Array, after: Array) -> float:
+        """||after - before||, checked."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = sqrt(square(after - before))
+        self.check(k, step)
+        return step
 
     def check(self, k: int, step: float) -> None:
         """Let the step of round k pass, or raise ConvergenceError."""
