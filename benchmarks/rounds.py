@@ -116,6 +116,7 @@ class Still:
 
     def __init__(self, seat: Seat) -> None:
         self.theta = seat.vector
+        self.width = len(self.theta)
         self.parameters: dict[str, float | int | str] = {}
         self.span = Span(0.0, 0.0)
         self._seat = seat
@@ -140,7 +141,7 @@ def mesh(seat: Seat, loop: LoopFactory = new_loop) -> None:
 async def _mesh(seat: Seat) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     codec = Codec(seat.vector.size)
-    links = Links(context, LOOPBACK, codec)
+    links = Links(context, LOOPBACK, limit=codec.frame_limit)
     seat.meet(links.address)
     method = Still(seat)
     engine = Engine(method, node=seat.node, neighbors=seat.neighbors, codec=codec)
@@ -149,6 +150,7 @@ async def _mesh(seat: Seat) -> None:
         node=seat.node,
         run="benchmark",
         config="rounds",
+        codec=codec,
         peers=[Peer(j, seat.addresses[j], 0.0) for j in seat.neighbors],
         position=lambda: engine.seq,
         deliver=engine.deliver,

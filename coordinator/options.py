@@ -22,12 +22,13 @@ def _flag(kind: Any, help_text: str, name: str | None = None, env: str = "") -> 
 FLAGS: dict[str, Any] = {
     "method": _flag(
         str,
-        "ssda, msda, dlag or mdlag, with parameters as in dlag:gamma=1e-4,c=1e-4,D=10.",
+        "ssda, msda, dlag, mdlag, extra, exact-diffusion, diging or admm, with parameters as in "
+        "dlag:gamma=1e-4,c=1e-4,D=10.",
         env="METHOD",
     ),
     "preset": _flag(
         str,
-        "Defaults of the method: paper (its experiments) or theory (its Theorem 1).",
+        "Defaults of the method: paper (its experiments) or theory (its theorem).",
         env="PRESET",
     ),
     "topology": _flag(

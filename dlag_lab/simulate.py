@@ -22,7 +22,6 @@ from dlag_node.problems import Problem, loss_named, shard_from
 from dlag_node.rounds import Engine
 from dlag_node.rounds.recorder import Recorder
 from dlag_node.rounds.worker import engine_for
-from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Report
 from dlag_node.wire.frames import RoundFrame
 
@@ -127,6 +126,6 @@ def engines_of(plan: Plan) -> list[Engine]:
         enrolments.append((enrol, problem))
     reports = [Report("", f.samples, f.mu, f.L) for _, f in enrolments]
     return [
-        engine_for(enrol, assignment, problem, Codec(problem.dim))
+        engine_for(enrol, assignment, problem)
         for (enrol, problem), assignment in zip(enrolments, plan.assignments(reports), strict=True)
     ]

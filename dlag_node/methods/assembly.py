@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dlag_node.graphs.chebyshev import Chebyshev, chebyshev_for
 from dlag_node.methods.dual import DualAscent, StepSizes
+from dlag_node.methods.dual_parameters import DualParameters
 from dlag_node.methods.lazy import LazyRule
-from dlag_node.methods.spec import FROM_THEOREM, MethodSpec, Parameters
+from dlag_node.methods.spec import FROM_THEOREM, MethodSpec
 from dlag_node.methods.theory import DualConstants, certified_reduction, dual_constants
 from dlag_node.methods.worker import Worker
 from dlag_node.solvers import Oracle, parse_stop
@@ -16,15 +17,15 @@ LAZY = frozenset({"gamma", "c", "D"})
 MULTI = frozenset({"K"})
 
 # eta = 2 / (15 beta) and s = 10 are Theorem 1's.
-EXACT_PAPER = Parameters(stop="exact:1e-10")
-LAZY_PAPER = Parameters()
-LAZY_THEORY = Parameters(
+EXACT_PAPER = DualParameters(stop="exact:1e-10")
+LAZY_PAPER = DualParameters()
+LAZY_THEORY = DualParameters(
     eta_beta=2.0 / 15.0, s=10.0, gamma=FROM_THEOREM, c=FROM_THEOREM, stop=FROM_THEOREM
 )
 
 
 def assemble(
-    spec: MethodSpec, worker: Worker, *, defaults: dict[str, Parameters], takes: frozenset[str]
+    spec: MethodSpec, worker: Worker, *, defaults: dict[str, DualParameters], takes: frozenset[str]
 ) -> DualAscent:
     """The dual method whose parts are those that its parameters `takes` belong to."""
     wanted = spec.parameters(defaults[spec.preset], takes)
@@ -63,11 +64,11 @@ def assemble(
     )
 
 
-def _c(wanted: Parameters, constants: DualConstants) -> float:
+def _c(wanted: DualParameters, constants: DualConstants) -> float:
     return constants.c(wanted.D) if isinstance(wanted.c, str) else wanted.c
 
 
-def _stop(wanted: Parameters, constants: DualConstants, worker: Worker) -> str:
+def _stop(wanted: DualParameters, constants: DualConstants, worker: Worker) -> str:
     if wanted.stop != FROM_THEOREM:
         return wanted.stop
     kappa_i = worker.problem.L / worker.problem.mu
@@ -75,7 +76,7 @@ def _stop(wanted: Parameters, constants: DualConstants, worker: Worker) -> str:
 
 
 def _effective(
-    wanted: Parameters,
+    wanted: DualParameters,
     constants: DualConstants,
     sizes: StepSizes,
     lazy: LazyRule | None,

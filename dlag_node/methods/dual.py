@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import sqrt
 
 import numpy as np
 
-from dlag_node.errors import ConvergenceError
 from dlag_node.graphs.chebyshev import Chebyshev
 from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
 from dlag_node.methods.gossip import Neighborhood, accelerated_gossip
+from dlag_node.methods.guard import Guard, square
 from dlag_node.methods.lazy import LazyRule
 from dlag_node.solvers import Oracle
-
-# A step this many times larger than the largest of the first rounds is no transient any more.
-_DIVERGED = 1e6
-_SETTLING_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +59,13 @@ class DualAscent:
         self.P = np.zeros(dim)
         self.x = np.zeros(dim)
         self.y = np.zeros(dim)
-        # Over the settling rounds, and at least the step to which thetas that differ by 1 lead:
-        # a worker whose neighbors agree with it may not move at all until the news is there.
-        self._largest_step = sizes.eta
+        # eta is the step to which thetas that differ by 1 lead
+        self._guard = Guard(usual=sizes.eta, advice=_advice(sizes, lazy, oracle))
+
+    @property
+    def width(self) -> int:
+        """Deltas of theta and the vectors of the accelerated gossip are as long as theta."""
+        return len(self.theta)
 
     def round(self) -> Flow[RoundReport]:
         """Iteration k of the paper's algorithm, lines 2 to 16."""
@@ -82,7 +82,7 @@ class DualAscent:
     def _tell(self) -> Flow[None]:
         """Lines 4 to 14: tell the neighbors or stay silent, then fold their deltas into P."""
         Q = self.theta - self.theta_hat
-        if self.k > 0 and self.lazy is not None and self.lazy.may_skip(_square(Q)):
+        if self.k > 0 and self.lazy is not None and self.lazy.may_skip(square(Q)):
             sent = None
         else:
             sent = Q
@@ -94,36 +94,21 @@ class DualAscent:
 
     def _step(self, direction: Array) -> float:
         """Lines 15 and 16: the accelerated step; returns ||x^{k+1} - x^k||."""
-        with np.errstate(over="ignore", invalid="ignore"):  # `_check` is what judges the numbers
+        with np.errstate(over="ignore", invalid="ignore"):  # the guard judges the numbers
             y = self.x - self.sizes.eta * direction
             x = y + self.sizes.momentum * (y - self.y)
-            square = _square(x - self.x)
-        step = sqrt(square)
-        self._check(step)
+            moved = square(x - self.x)
+        step = sqrt(moved)
+        self._guard.check(self.k, step)
         if self.lazy is not None:
-            self.lazy.observe(square)
+            self.lazy.observe(moved)
         self.x, self.y = x, y
         return step
 
-    def _check(self, step: float) -> None:
-        """End a run whose numbers went bad with an error that says what to change."""
-        if isfinite(step) and self.k < _SETTLING_ROUNDS:
-            self._largest_step = max(self._largest_step, step)
-        if isfinite(step) and step <= _DIVERGED * self._largest_step:
-            return
-        change = f"eta_beta (eta = {self.sizes.eta:g})"
-        if self.lazy is not None:
-            change = (
-                f"gamma = {self.lazy.gamma:g}, c = {self.lazy.c:g}, D = {self.lazy.D} or {change}"
-            )
-        raise ConvergenceError(
-            f"the run diverges: in round {self.k} ||x^(k+1) - x^k|| = {step:.3g}, where "
-            f"{self._largest_step:.3g} is usual for the first rounds; lower {change}, or solve the "
-            f"subproblem further than stop={self.oracle.stop}"
-        )
 
-
-def _square(v: Array) -> float:
-    """||v||^2; inf, without a warning, where a float cannot hold it."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(v.dot(v))
+def _advice(sizes: StepSizes, lazy: LazyRule | None, oracle: Oracle) -> str:
+    """What to change when the run diverges."""
+    change = f"eta_beta (eta = {sizes.eta:g})"
+    if lazy is not None:
+        change = f"gamma = {lazy.gamma:g}, c = {lazy.c:g}, D = {lazy.D} or {change}"
+    return f"lower {change}, or solve the subproblem further than stop={oracle.stop}"

@@ -51,5 +51,9 @@ class Method(Protocol):
     def parameters(self) -> dict[str, float | int | str]:
         """The effective parameters, by the paper's letters."""
 
+    @property
+    def width(self) -> int:
+        """The length of every vector that the method sends: that of theta, or a multiple of it."""
+
     def round(self) -> Flow[RoundReport]:
         """One iteration k."""

@@ -28,6 +28,11 @@ class Neighborhood:
                 total = weight * v if total is None else total + weight * v
         return total
 
+    def scaled(self, factor: float) -> Neighborhood:
+        """Row i of factor * U."""
+        weights = {j: factor * weight for j, weight in self.weights.items()}
+        return Neighborhood(factor * self.own, weights)
+
 
 def accelerated_gossip(
     z: Array, P: Array, hood: Neighborhood, poly: Chebyshev | None

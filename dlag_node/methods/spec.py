@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection
+from dataclasses import Field, dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from dlag_node.errors import ConfigError
-from dlag_node.solvers import SOLVERS, parse_stop
 
 PRESETS = ("paper", "theory")
-FROM_THEOREM = "theorem"  # gamma and c as Theorem 1 gives them; stop as Lemma 1 needs it
+FROM_THEOREM = "theorem"  # a parameter as the method's theorem gives it
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """Everything that can be set of a dual method; which of them a method takes is its own matter.
+class Parameters(Protocol):
+    """What can be set of a family of methods: a frozen dataclass that checks its own fields.
 
-    eta = eta_beta / beta. `gamma` and `c` may be "theorem" (Theorem 1), `stop` may be "theorem"
-    (the contraction of Lemma 1, certified by gradient norms). K = 0 is floor(1/sqrt(zeta(U))).
+    A field is annotated `int`, `float`, `str`, or `float | str` where it may be "theorem".
     """
 
-    eta_beta: float = 1.0
-    s: float = 1.0
-    gamma: float | str = 1e-4
-    c: float | str = 1e-4
-    D: int = 50
-    K: int = 0
-    solver: str = "katyusha"
-    stop: str = "epochs:30"
-    max_epochs: int = 100_000
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def __post_init__(self) -> None:
-        _positive("eta_beta", self.eta_beta)
-        if not (math.isfinite(self.s) and self.s >= 1):
-            raise ConfigError(f"s = {self.s}: expected a number of at least 1")
-        _fraction("gamma", self.gamma)
-        _fraction("c", self.c)
-        if self.D < 1:
-            raise ConfigError(f"D = {self.D}: expected a whole number of at least 1")
-        if self.K < 0:
-            raise ConfigError(f"K = {self.K}: expected 0 (by zeta) or a whole number of at least 1")
-        if self.max_epochs < 1:
-            raise ConfigError(f"max_epochs = {self.max_epochs}: expected at least 1")
-        if self.solver not in SOLVERS:
-            raise ConfigError(f"solver = {self.solver!r}: expected one of {', '.join(SOLVERS)}")
-        if self.stop != FROM_THEOREM:
-            parse_stop(self.stop)
+
+P = TypeVar("P", bound=Parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +38,19 @@ class MethodSpec:
         given = ",".join(f"{key}={value}" for key, value in self.given.items())
         return f"{self.name}:{given}" if given else self.name
 
-    def parameters(self, defaults: Parameters, takes: frozenset[str]) -> Parameters:
-        """`defaults` with what was given; a parameter the method does not take is an error."""
+    def parameters(self, defaults: P, takes: Collection[str] | None = None) -> P:
+        """`defaults` with what was given; a parameter the method does not take is an error.
+
+        A method takes every field of its dataclass, or those that are named.
+        """
+        kinds = {each.name: str(each.type) for each in fields(defaults)}
+        allowed = kinds if takes is None else takes
         changes: dict[str, Any] = {}
         for key, text in self.given.items():
-            if key not in takes:
-                names = ", ".join(sorted(takes))
+            if key not in allowed:
+                names = ", ".join(sorted(allowed))
                 raise ConfigError(f"{self.name} has no parameter {key!r}: expected one of {names}")
-            changes[key] = _value(key, text)
+            changes[key] = _value(key, text, kinds[key])
         return replace(defaults, **changes)
 
 
@@ -91,11 +72,14 @@ def parse_method(text: str, preset: str = "paper") -> MethodSpec:
     return MethodSpec(name, preset, MappingProxyType(given))
 
 
-_TYPES = {f.name: f.type for f in fields(Parameters)}  # as written: annotations are text here
+def require_positive(name: str, value: float) -> None:
+    """ConfigError unless the value is a positive number."""
+    if not (math.isfinite(value) and value > 0):
+        raise ConfigError(f"{name} = {value}: expected a positive number")
 
 
-def _value(key: str, text: str) -> float | int | str:
-    kind = str(_TYPES[key])
+def _value(key: str, text: str, kind: str) -> float | int | str:
+    """The text as its field's annotation has it (annotations are text too)."""
     if kind == "str" or (text == FROM_THEOREM and "str" in kind):
         return text
     try:
@@ -104,15 +88,3 @@ def _value(key: str, text: str) -> float | int | str:
         wanted = "a whole number" if kind == "int" else "a number"
         theorem = f" or {FROM_THEOREM!r}" if "str" in kind else ""
         raise ConfigError(f"{key} = {text!r}: expected {wanted}{theorem}") from None
-
-
-def _positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise ConfigError(f"{name} = {value}: expected a positive number")
-
-
-def _fraction(name: str, value: float | str) -> None:
-    if value == FROM_THEOREM:
-        return
-    if isinstance(value, str) or not (math.isfinite(value) and 0 <= value < 1):
-        raise ConfigError(f"{name} = {value}: expected 0 <= {name} < 1, or {FROM_THEOREM!r}")

@@ -58,13 +58,15 @@ class Links:
     `deliver(neighbor, frame)` gets every round frame of a neighbor whose link is up,
     `control(neighbor, frame)` every other frame, and `opened(neighbor, need)` each hello: the
     neighbor may lack everything from exchange `need` on.
+
+    The socket drops who sends more than `limit` bytes at once; what a frame of the run must be
+    exactly is the codec's to say, which comes with the neighbors: until then nothing is read.
     """
 
-    def __init__(self, context: zmq.Context[Socket], address: str, codec: Codec) -> None:
-        self.socket = open_socket(context, zmq.ROUTER, limit=codec.frame_limit)
+    def __init__(self, context: zmq.Context[Socket], address: str, *, limit: int) -> None:
+        self.socket = open_socket(context, zmq.ROUTER, limit=limit)
         self.address = bind(self.socket, address)
         self.control_bytes = 0
-        self._codec = codec
         self._watched = [(self.socket, POLLIN)]
         self._links: dict[int, Link] = {}
         self._by_route: dict[bytes, Link] = {}
@@ -76,6 +78,7 @@ class Links:
         node: int,
         run: str,
         config: str,
+        codec: Codec,
         peers: Sequence[Peer],
         position: Callable[[], int],
         deliver: Callable[[int, RoundFrame], object],
@@ -84,6 +87,7 @@ class Links:
     ) -> None:
         """Learn who the neighbors are and call those with lower ids; `position` is engine.seq."""
         self._node, self._run, self._config = node, run, config
+        self._codec = codec
         self._position, self._deliver = position, deliver
         self._control, self._opened = control, opened
         for peer in peers:

@@ -17,8 +17,8 @@ from dlag_node.net.observer import Observed
 from dlag_node.net.sockets import Socket, check_address
 from dlag_node.rounds.recorder import Recorder
 from dlag_node.rounds.worker import engine_for
-from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Finished, Started
+from dlag_node.wire.limits import MAX_VECTORS, frame_limit
 
 log = logging.getLogger(__name__)
 
@@ -71,12 +71,12 @@ async def _take_part(
     try:
         enrol, problem = await coordinator.join(settings.node)
         log.info("node %d: %d samples, %d features", enrol.node, problem.samples, problem.dim)
-        codec = Codec(problem.dim)
-        links = Links(context, settings.bind, codec)
+        # the address comes before the assignment, and with it before the method and its width
+        links = Links(context, settings.bind, limit=frame_limit(MAX_VECTORS * problem.dim))
         stack.callback(links.close)
         address = settings.advertise or links.address
         assignment = await coordinator.report(problem, address)
-        engine = engine_for(enrol, assignment, problem, codec)
+        engine = engine_for(enrol, assignment, problem)
         observed = recorder = None
         if settings.observer is not None:
             observed = Observed(context, settings.observer, enrol.node)
@@ -95,6 +95,7 @@ async def _take_part(
             node=enrol.node,
             run=enrol.run,
             config=assignment.config,
+            codec=engine.codec,
             peers=assignment.peers,
             position=lambda: engine.seq,
             deliver=engine.deliver,

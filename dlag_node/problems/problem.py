@@ -26,10 +26,14 @@ class Problem:
     Written as the paper's average f_i = (1/m_i) sum_j f_{i,j}, the smooth part of f_{i,j} is
     (m_i/n0) l_j and is L_j-smooth, L_j = (m_i/n0) curvature ||a_j||^2: `L_sample` is the largest.
 
+    `extra` adds (extra/2) ||theta||^2 to f_i, and `extra` to mu_i and L_i: for proximal steps.
+
     The pooled objective itself is the Problem of all samples (m_i = n0).
     """
 
-    def __init__(self, rows: Rows, labels: Array, loss: Loss, *, n0: int, lam: float) -> None:
+    def __init__(
+        self, rows: Rows, labels: Array, loss: Loss, *, n0: int, lam: float, extra: float = 0.0
+    ) -> None:
         if rows.samples != len(labels):
             raise ConfigError(f"{rows.samples} samples but {len(labels)} labels")
         if rows.samples < 1:
@@ -38,6 +42,8 @@ class Problem:
             raise ConfigError(f"n0 = {n0}, but this shard alone has {rows.samples} samples")
         if not (np.isfinite(lam) and lam > 0):
             raise ConfigError(f"lambda = {lam}: expected a positive number (strong convexity)")
+        if not (np.isfinite(extra) and extra >= 0):
+            raise ConfigError(f"a quadratic of weight {extra}: expected a number of at least 0")
         if not np.isfinite(labels).all():
             raise ConfigError("the labels contain a value that is not finite")
         self.rows = rows
@@ -45,9 +51,15 @@ class Problem:
         self.loss = loss
         self.n0 = n0
         self.lam = lam
+        self.extra = extra
         self.samples = rows.samples
         self.dim = rows.dim
-        self.mu = 2.0 * lam * rows.samples / n0
+        self.mu = 2.0 * lam * rows.samples / n0 + extra
+
+    def plus_quadratic(self, weight: float) -> Problem:
+        """f_i(theta) + (weight/2) ||theta||^2 on the same samples."""
+        extra = self.extra + weight
+        return Problem(self.rows, self.labels, self.loss, n0=self.n0, lam=self.lam, extra=extra)
 
     @cached_property
     def L(self) -> float:

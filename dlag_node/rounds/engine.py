@@ -45,11 +45,11 @@ class Engine:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.method = method
+        self.codec = codec
         self.node = node
         self.barrier = Barrier(neighbors)
         self.rounds = 0  # finished
         self.last_record: Record | None = None
-        self._codec = codec
         self._ledger = Ledger(node, len(self.barrier.neighbors))
         self._flow: Flow[RoundReport] | None = None
         self.between_rounds = True  # the method is whole: no round has begun since the last ended
@@ -126,6 +126,6 @@ class Engine:
         else:
             exchange.payload.flags.writeable = False  # given away: the simulator shares the object
             frame = Delta(seq, exchange.payload)
-        raw = self._codec.encode(frame)
+        raw = self.codec.encode(frame)
         self._ledger.count(frame, raw)
         return Outgoing(frame, raw)

@@ -10,8 +10,8 @@ from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Assignment, Enrol
 
 
-def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem, codec: Codec) -> Engine:
-    """The engine that drives this worker's method."""
+def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem) -> Engine:
+    """The engine of this worker's method; its codec is as wide as what the method sends."""
     hood = Neighborhood(
         assignment.own_weight, {peer.node: peer.weight for peer in assignment.peers}
     )
@@ -26,4 +26,4 @@ def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem, codec: Co
     )
     method = build_method(parse_method(assignment.method, assignment.preset), worker)
     neighbors = [peer.node for peer in assignment.peers]
-    return Engine(method, node=enrol.node, neighbors=neighbors, codec=codec)
+    return Engine(method, node=enrol.node, neighbors=neighbors, codec=Codec(method.width))

@@ -22,7 +22,7 @@ from dlag_node.wire.frames import (
     Who,
     all_finite,
 )
-from dlag_node.wire.limits import FLOAT_BYTES, MAX_DIM, MAX_SEQ, frame_limit
+from dlag_node.wire.limits import FLOAT_BYTES, MAX_SEQ, MAX_WIDTH, frame_limit
 from dlag_node.wire.schema import build, pack, shown, unpack_array
 
 _Control = Hello | Need | Who | Refuse | Done | Abort
@@ -34,28 +34,32 @@ _SWAP = sys.byteorder == "big"
 
 
 class Codec:
-    """Encodes and decodes the frames of one run, whose vectors have `dim` entries.
+    """Encodes and decodes the frames of one run, whose vectors have `width` entries.
 
-    On the wire a Delta is `[1, seq, bin]`, `bin` being the vector's 8 * dim bytes, a Skip is
+    On the wire a Delta is `[1, seq, bin]`, `bin` being the vector's 8 * width bytes, a Skip is
     `[2, seq]`; every other frame is written by the schema.
     """
 
-    def __init__(self, dim: int) -> None:
-        if not 1 <= dim <= MAX_DIM:
-            raise LocalProtocolError(f"vectors of {dim} entries: expected 1 to {MAX_DIM}")
-        self.dim = dim
-        self.frame_limit = frame_limit(dim)
-        self._vector_bytes = FLOAT_BYTES * dim
+    def __init__(self, width: int) -> None:
+        if not 1 <= width <= MAX_WIDTH:
+            raise LocalProtocolError(f"vectors of {width} entries: expected 1 to {MAX_WIDTH}")
+        self.width = width
+        self.frame_limit = frame_limit(width)
+        self._vector_bytes = FLOAT_BYTES * width
         self._packer = msgpack.Packer()
 
     def encode(self, frame: Frame) -> bytes:
         """The bytes of a frame; a vector of the wrong length or not finite is our own bug."""
         if type(frame) is Delta:
             vector = frame.vector
-            if vector.shape != (self.dim,) or vector.dtype != np.float64 or not all_finite(vector):
+            if (
+                vector.shape != (self.width,)
+                or vector.dtype != np.float64
+                or not all_finite(vector)
+            ):
                 raise LocalProtocolError(
                     f"exchange {frame.seq}: a delta of shape {vector.shape}, dtype {vector.dtype}; "
-                    f"expected {self.dim} finite float64"
+                    f"expected {self.width} finite float64"
                 )
             body = vector.astype(_FLOAT) if _SWAP else np.ascontiguousarray(vector)
             raw: bytes = self._packer.pack((1, frame.seq, body.data.cast("B")))

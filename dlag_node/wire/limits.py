@@ -5,7 +5,9 @@ from __future__ import annotations
 PROTOCOL = 1  # spoken version; peers of another one are refused
 
 MAX_NODES = 10_000
-MAX_DIM = 10_000_000  # 80 MB a delta
+MAX_DIM = 10_000_000  # features
+MAX_VECTORS = 2  # of that many entries in one delta: a method may tell two of its vectors at once
+MAX_WIDTH = MAX_VECTORS * MAX_DIM  # entries of a delta: 160 MB
 MAX_TEXT = 2_000  # characters of a reason, a method's text, an address
 MAX_SEQ = 2**53  # exchanges in a run
 MAX_FIELDS = 16  # of a message, its code included; only an assignment has longer arrays in it
@@ -21,6 +23,6 @@ def require(holds: bool, found: str) -> None:
         raise ValueError(found)
 
 
-def frame_limit(dim: int) -> int:
-    """The largest honest frame of a run: a vector of `dim` entries, or a text, and its envelope."""
-    return max(FLOAT_BYTES * dim, 4 * MAX_TEXT) + ENVELOPE_BYTES
+def frame_limit(width: int) -> int:
+    """The largest honest frame: a delta of `width` entries, or a text, and its envelope."""
+    return max(FLOAT_BYTES * width, 4 * MAX_TEXT) + ENVELOPE_BYTES

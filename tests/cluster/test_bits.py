@@ -25,8 +25,17 @@ COUNTED = (
 )
 
 
-@pytest.mark.parametrize("topology", ["grid:5x5", "ring:6"])
-@pytest.mark.parametrize("method", ["ssda", "msda", "dlag", "mdlag"])
+DUAL = ("ssda", "msda", "dlag", "mdlag")
+PRIMAL = ("extra", "exact-diffusion", "diging", "admm")
+
+
+@pytest.mark.parametrize(
+    ("method", "topology"),
+    [
+        *((method, topology) for method in DUAL for topology in ("grid:5x5", "ring:6")),
+        *((method, "ring:6") for method in PRIMAL),
+    ],
+)
 def test_processes_and_simulators_end_with_the_same_bits(
     method: str, topology: str, tmp_path: Path
 ) -> None:

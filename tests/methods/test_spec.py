@@ -68,6 +68,20 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("dlag:solver=sgd", "solver = 'sgd': expected one of katyusha, svrg, agd, newton, closed"),
         ("dlag:solver=closed", "logistic has no closed-form dual gradient, ridge has"),
         ("dlag:max_epochs=0", "max_epochs = 0: expected at least 1"),
+        ("extra:alpha=1", "extra has no parameter 'alpha': expected one of alpha_L, sigma$"),
+        ("extra:alpha_L=large", "alpha_L = 'large': expected a number or 'theorem'"),
+        ("extra:alpha_L=0", "alpha_L = 0.0: expected a positive number"),
+        ("extra:sigma=2", "sigma = 2.0: expected 0 < sigma < 2"),
+        ("exact-diffusion:eta_beta=1", "exact-diffusion has no parameter 'eta_beta'"),
+        ("exact-diffusion:alpha_L=-1", "alpha_L = -1.0: expected a positive number"),
+        ("exact-diffusion:sigma=nan", "sigma = nan: expected 0 < sigma < 2"),
+        ("diging:alpha_L=theorem", "alpha_L = 'theorem': expected a number$"),
+        ("diging:sigma=0", "sigma = 0.0: expected 0 < sigma < 2"),
+        ("admm:solver=newton", "admm has no parameter 'solver': expected one of c, tol$"),
+        ("admm:c=-1", r"c = -1.0: expected a positive number, or 0 \(by mu and L\)"),
+        ("admm:c=inf", "c = inf: expected a positive number"),
+        ("admm:c=1e308", "a quadratic of weight inf: expected a number of at least 0"),
+        ("admm:tol=0", "tol = 0.0: expected a positive number"),
     ],
 )
 def test_a_mistake_is_answered_with_what_was_expected(text: str, complaint: str) -> None:
@@ -83,7 +97,10 @@ def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("preset", ["paper", "theory"])
 def test_every_method_has_both_presets(name: str, preset: str) -> None:
-    assert built(name, preset).parameters["eta"] > 0
+    parameters = built(name, preset).parameters
+    size = {"eta", "alpha_L", "c"} & parameters.keys()  # whatever the method calls its step
+    assert size
+    assert all(parameters[key] > 0 for key in size)
 
 
 def test_what_is_given_goes_over_the_preset() -> None:

@@ -74,7 +74,7 @@ class End:
         self._street = street
         self._context: zmq.Context[Socket] = zmq.Context()
         self.node = node
-        self.links = Links(self._context, address, CODEC)
+        self.links = Links(self._context, address, limit=LIMIT)
         self.seq = 0
         self.frames: list[tuple[int, Frame]] = []
         self.opened: list[tuple[int, int]] = []
@@ -93,6 +93,7 @@ class End:
             node=self.node,
             run=RUN,
             config=CONFIG,
+            codec=CODEC,
             peers=sorted(told, key=lambda peer: peer.node),
             position=lambda: self.seq,
             deliver=self._take,

@@ -43,11 +43,16 @@ def to_target(method: str, seed: int = 0) -> ToTarget:
 
 @cache
 def to_target_on_R(method: str) -> ToTarget:
-    """The run on instance R: the sizes of instance S, blocks of the file in its order."""
+    """The run on instance R."""
+    return _run(instance_R(method))
+
+
+def instance_R(method: str) -> Plan:
+    """The sizes of instance S, blocks of the file in its order."""
     plan = heart_plan(method)
     ends = np.cumsum([len(part) for part in plan.parts])
     plan.parts = np.split(np.arange(plan.n0), ends[:-1])
-    return _run(plan)
+    return plan
 
 
 def _run(plan: Plan) -> ToTarget:

@@ -69,6 +69,16 @@ class TestDerivatives:
         worst = (dense**2).sum(axis=1).max() * loss.curvature * M / N0
         assert f.L_sample == pytest.approx(worst, rel=1e-14)
 
+    def test_a_quadratic_can_be_added(self, loss: Loss, sparse: bool) -> None:
+        f = make(loss, sparse=sparse)
+        g = f.plus_quadratic(0.5).plus_quadratic(0.25)
+        theta, v = np.random.default_rng(6).normal(size=(2, DIM))
+        assert g.value(theta) == pytest.approx(f.value(theta) + 0.375 * theta @ theta, rel=1e-14)
+        np.testing.assert_allclose(g.gradient(theta), f.gradient(theta) + 0.75 * theta, rtol=1e-13)
+        np.testing.assert_allclose(g.hessian(theta), f.hessian(theta) + 0.75 * np.eye(DIM))
+        np.testing.assert_allclose(g.hessian_vector(theta, v), g.hessian(theta) @ v, rtol=1e-12)
+        assert (g.mu, g.L) == (pytest.approx(f.mu + 0.75), pytest.approx(f.L + 0.75))
+
 
 def test_shards_add_up_to_the_pooled_objective() -> None:
     whole = make(LOGISTIC)

@@ -16,6 +16,7 @@ class Scripted:
     """Sends `script[k][l]` in exchange l of round k, and remembers what it heard."""
 
     parameters: dict[str, float | int | str] = {}  # noqa: RUF012
+    width = DIM
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -40,6 +41,7 @@ class Mixing:
     """
 
     parameters: dict[str, float | int | str] = {}  # noqa: RUF012
+    width = DIM
 
     def __init__(self, node: int, counts: Sequence[int]) -> None:
         self.node = node

@@ -27,7 +27,7 @@ from dlag_node.wire import (
     Who,
 )
 from dlag_node.wire.codec import Codec
-from dlag_node.wire.limits import MAX_DIM, MAX_NODES, MAX_SEQ, MAX_TEXT
+from dlag_node.wire.limits import MAX_NODES, MAX_SEQ, MAX_TEXT, MAX_WIDTH
 
 DIM = 13
 CODEC = Codec(DIM)
@@ -142,7 +142,7 @@ def test_a_vector_that_breaks_the_rules_is_our_own_bug(vector: np.ndarray) -> No
     assert CODEC.decode(CODEC.encode(Skip(8)), "neighbor 1") == Skip(8)
 
 
-@pytest.mark.parametrize("dim", [0, -1, MAX_DIM + 1])
+@pytest.mark.parametrize("dim", [0, -1, MAX_WIDTH + 1])
 def test_a_dimension_out_of_range_is_our_own_bug(dim: int) -> None:
     with pytest.raises(LocalProtocolError, match=f"vectors of {dim} entries"):
         Codec(dim)
