@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from coordinator.options import LogLevel, takes_run_settings
 from coordinator.plan import RunSettings
+from dlag_lab.compare_cli import compare
 from dlag_lab.folder import RunFolder, write_json
 from dlag_lab.options import (
     DEFAULT_TARGET,
@@ -96,6 +97,7 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> Non
     _show(RunFolder(folder), figures=True)
 
 
+app.command("compare")(compare)
 app.command("theory")(theory)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
@@ -17,6 +16,7 @@ from coordinator.options import takes_run_settings
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import write_json
 from dlag_lab.options import DEFAULT_TARGET
+from dlag_lab.report import plain_table, print_whole
 from dlag_lab.theory import Family, Promise, Theory, theory_of
 from dlag_lab.units import count, share, small
 from dlag_node.errors import ConfigError
@@ -55,9 +55,9 @@ def theory(
 def print_theory(found: Theory, console: Console, *, measured: bool) -> None:
     """All of it as tables."""
     console.print("The problem and the graph", style="bold")
-    console.print(_facts(found))
+    print_whole(console, _facts(found))
     console.print(f"\nTheorems 1 and 2, with D = {found.D}", style="bold")
-    console.print(_families(found))
+    print_whole(console, _families(found))
     console.print(
         " Rounds are sqrt(s kappa) log(1/eps), the O(.) taken with constant 1: an order of "
         f"magnitude.\n eps = {small(found.eps)}; s = 1 for ssda and msda, "
@@ -65,17 +65,17 @@ def print_theory(found: Theory, console: Console, *, measured: bool) -> None:
         highlight=False,
     )
     console.print("Theorem 3: how often the workers must speak", style="bold")
-    console.print(_promises(found, measured=measured))
+    print_whole(console, _promises(found, measured=measured))
     for title, promise in _named(found):
         console.print(
             f" h_d({small(promise.gamma)}), {title}: {_steps(promise.h)}", highlight=False
         )
     console.print("\nImportance factors H_i = mu_min / mu_i", style="bold")
-    console.print(_workers(found))
+    print_whole(console, _workers(found))
 
 
 def _facts(found: Theory) -> Table:
-    table = _table("", "")
+    table = plain_table("", "")
     for name, value in (
         ("workers n", count(found.nodes)),
         ("edges |E|", count(found.edges)),
@@ -93,7 +93,7 @@ def _facts(found: Theory) -> Table:
 
 
 def _families(found: Theory) -> Table:
-    table = _table("", "U: ssda, dlag", "P_K(U): msda, mdlag")
+    table = plain_table("", "U: ssda, dlag", "P_K(U): msda, mdlag")
 
     def row(name: str, value: str, of: Sequence[float]) -> None:
         table.add_row(name, *(f"{value}{_digits(each)}" for each in of))
@@ -119,7 +119,7 @@ def _named(found: Theory) -> list[tuple[str, Promise]]:
 
 def _promises(found: Theory, *, measured: bool) -> Table:
     rounds = "measured rounds" if measured else "predicted rounds"
-    table = _table("", "gamma", "bracket", "always sending", rounds, "messages at most", "q")
+    table = plain_table("", "gamma", "bracket", "always sending", rounds, "messages at most", "q")
     for title, promise in _named(found):
         table.add_row(
             title,
@@ -134,7 +134,9 @@ def _promises(found: Theory, *, measured: bool) -> Table:
 
 
 def _workers(found: Theory) -> Table:
-    table = _table("worker", "samples", "mu_i", "H_i", "H_i^2", "neighbors", "of directed edges")
+    table = plain_table(
+        "worker", "samples", "mu_i", "H_i", "H_i^2", "neighbors", "of directed edges"
+    )
     for i in sorted(range(found.nodes), key=lambda i: (-found.H[i], i)):
         table.add_row(
             str(i),
@@ -165,11 +167,3 @@ def _whole(value: float) -> str:
 def _digits(value: float) -> str:
     """Five digits; no exponent where people would not write one."""
     return small(value) if abs(value) < 1e-3 else f"{value:.5g}" if value < 1e5 else _whole(value)
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, show_edge=False, show_header=any(others))
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
