@@ -55,18 +55,21 @@ LogLevel = Annotated[
 ]
 
 
-def takes_run_settings(command: Callable[..., Any]) -> Callable[..., Any]:
+def takes_run_settings(
+    command: Callable[..., Any], *, without: frozenset[str] = frozenset()
+) -> Callable[..., Any]:
     """Give a command every flag that describes a run; it gets them as one `settings` argument.
 
     A parameter of the command's own with the name of a field takes that flag's place: the command
-    then receives it as it was given, and `settings` has the field's default.
+    then receives it as it was given, and `settings` has the field's default. Fields `without` a
+    flag have their default too.
     """
     own = [
         each
         for each in inspect.signature(command, eval_str=True).parameters.values()
         if each.name != "settings"
     ]
-    taken = {each.name for each in own}
+    taken = without | {each.name for each in own}
     shared = [
         inspect.Parameter(
             field.name,

@@ -15,9 +15,19 @@ from threadpoolctl import threadpool_limits
 
 from coordinator.options import LogLevel, takes_run_settings
 from coordinator.plan import RunSettings
+from dlag_lab.compare_cli import compare
 from dlag_lab.folder import RunFolder, write_json
+from dlag_lab.options import (
+    DEFAULT_TARGET,
+    EXIT_NOT_REACHED,
+    Figures,
+    Rounds,
+    Target,
+    Timeout,
+)
 from dlag_lab.report import print_report, write_report
 from dlag_lab.runs import Interrupted, Run, RunRequest
+from dlag_lab.theory_cli import theory
 from dlag_node.methods import parse_method
 from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command, set_up_logging
 
@@ -31,21 +41,6 @@ app = typer.Typer(
     "130 interrupted, 143 terminated.",
 )
 
-EXIT_NOT_REACHED = 3
-_DEFAULT_TARGET = 1e-7
-
-Rounds = Annotated[
-    int | None,
-    typer.Option(envvar="DLAG_ROUNDS", help="Run exactly N rounds; with --target at most N."),
-]
-Target = Annotated[
-    float | None,
-    typer.Option(
-        envvar="DLAG_TARGET",
-        help="End once the worst node's f(theta_i) - f* is below this "
-        f"[default: {_DEFAULT_TARGET:g} unless --rounds is given].",
-    ),
-]
 Out = Annotated[
     Path | None,
     typer.Option(envvar="DLAG_OUT", help="Run folder [default: runs/METHOD-TIME]."),
@@ -54,8 +49,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a run folder that 
 Json = Annotated[
     Path | None, typer.Option("--json", help="Write the result as JSON to this file too.")
 ]
-Figures = Annotated[bool, typer.Option(help="Draw the figures at the end.")]
-Timeout = Annotated[float, typer.Option(help="Seconds a node waits for a neighbor's frame.")]
 Shuffle = Annotated[
     int | None,
     typer.Option(help="Draw the order of events from this seed; the bits stay the same."),
@@ -104,6 +97,10 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> Non
     _show(RunFolder(folder), figures=True)
 
 
+app.command("compare")(compare)
+app.command("theory")(theory)
+
+
 def main() -> None:
     """Entry point of the console script."""
     sys.exit(run_command(app, sys.argv[1:], "dlag"))
@@ -150,7 +147,7 @@ def _request(
 ) -> RunRequest:
     """What was asked, with the defaults that depend on each other."""
     if target is None and rounds is None:
-        target = _DEFAULT_TARGET
+        target = DEFAULT_TARGET
     if rounds is not None:
         settings = replace(settings, rounds=rounds)
     out = out or _fresh_folder(settings)

@@ -5,6 +5,7 @@ nodes/node-000.jsonl   one Record a line
 nodes/node-000.theta   one row of `dim` little-endian float64 a round, appended
 trajectory.jsonl       one line a round, measured by the laboratory
 summary.json           the result
+failure.json           why there is none: the numbers went bad
 report.txt, figures/   what people look at
 """
 
@@ -34,6 +35,7 @@ _CONTENTS = (
     "trajectory.jsonl",
     "report.txt",
     "summary.json",
+    "failure.json",
     "run.json",
 )
 
@@ -81,6 +83,11 @@ class RunFolder:
         return self.path / "summary.json"
 
     @property
+    def failure_path(self) -> Path:
+        """Why there is no result, where the run would fail the same way again."""
+        return self.path / "failure.json"
+
+    @property
     def report_path(self) -> Path:
         """The result in words."""
         return self.path / "report.txt"
@@ -115,7 +122,7 @@ class RunFolder:
         An interrupted run has a torn or unequal end, and that is no damage; anything else that
         does not fit is a ConfigError that names the file and the line.
         """
-        run = _read_object(self.run_path)
+        run = read_object(self.run_path)
         try:
             _check_run(run)
         except ValueError as exc:
@@ -130,7 +137,7 @@ class RunFolder:
             run=run,
             records=Records.of([each[:rounds] for each in per_node]),
             trajectory=Trajectory(suboptimality, consensus_error),
-            summary=_read_object(self.summary_path) if self.summary_path.exists() else {},
+            summary=read_object(self.summary_path) if self.summary_path.exists() else {},
             path=self.path,
         )
 
@@ -214,7 +221,8 @@ def _read_bytes(path: Path) -> bytes:
         raise ConfigError(f"{path} cannot be read: {exc.strerror}") from exc
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON file that holds an object; anything else is a ConfigError that names the file."""
     try:
         value = json.loads(_read_bytes(path))
     except ValueError as exc:

@@ -20,6 +20,7 @@ from dlag_lab.summary import bytes_always_sending, refreshed
 from dlag_lab.units import count, seconds, share, size, small, some
 
 _WIDTH = 92  # of the plain text, in characters
+_NO_LIMIT = 10_000  # characters
 _SHOWN = 5  # workers at either end of the list
 _KINDS = {
     "compute": "computing",
@@ -72,6 +73,25 @@ def write_report(folder: RunFolder, result: RunResult) -> list[Path]:
     return [folder.report_path, *paths]
 
 
+def plain_table(first: str, *others: str) -> Table:
+    """The house's table: a line below the head, numbers to the right."""
+    head = any((first, *others))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, show_edge=False, show_header=head)
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table without cutting a cell: a terminal too narrow for it breaks its lines."""
+    needed = Console(width=_NO_LIMIT).measure(table).maximum
+    narrow = console.width
+    console.width = max(narrow, needed)
+    console.print(table)
+    console.width = narrow
+
+
 def _headline(result: RunResult) -> list[Text]:
     run = result.run
     samples = None if result.shard_sizes is None else int(result.shard_sizes.sum())
@@ -100,7 +120,7 @@ def _totals(result: RunResult, summary: Mapping[str, Any]) -> Table:
     columns = ["whole run"]
     if result.target is not None:
         columns.append(f"to {small(result.target)}" + (" (not reached)" if reached is None else ""))
-    table = _table("", *columns)
+    table = plain_table("", *columns)
 
     def once(name: str, value: str, until: str = "") -> None:
         table.add_row(name, value, *[until][: len(columns) - 1])
@@ -135,7 +155,7 @@ def _savings(result: RunResult, summary: Mapping[str, Any]) -> Table:
     """What was sent, against the same run with a delta in place of every skip."""
     sent, skipped = summary["deltas_sent"], summary["deltas_skipped"]
     payload, frames = bytes_always_sending(result.records)
-    table = _table("", "as run", "always sending", "saved")
+    table = plain_table("", "as run", "always sending", "saved")
     for name, value, unsaved in (
         ("deltas", sent, sent + skipped),
         ("skip tokens", skipped, 0),
@@ -154,7 +174,7 @@ def _talkers(result: RunResult) -> Table:
     silent = skips / np.maximum(1, deltas + skips)
     order = np.lexsort((np.arange(result.nodes), silent))
     cut = order if result.nodes <= 2 * _SHOWN else np.r_[order[:_SHOWN], order[-_SHOWN:]]
-    table = _table(
+    table = plain_table(
         "worker", "samples", "mu share", "H_i", "neighbors", "deltas", "skips", "skipped"
     )
     for place, i in enumerate(cut):
@@ -191,7 +211,7 @@ def _time(summary: Mapping[str, Any]) -> list[RenderableType]:
         parts.append(_note(f"{seconds(wall)} of rounds, {rate:.3g} rounds a second"))
     if kinds is not None:
         whose = "all workers" if summary.get("mode") == "simulate" else "mean of the workers"
-        table = _table("", whose, "share")
+        table = plain_table("", whose, "share")
         total = sum(kinds.values())
         for kind, spent in kinds.items():
             table.add_row(_KINDS[kind], seconds(spent), share(spent / total))
@@ -218,14 +238,6 @@ def _places(result: RunResult, figures: Sequence[Path]) -> list[RenderableType]:
     if result.path is not None:
         lines.append(_note(f"run folder: {result.path}"))
     return [_heading("Where to look"), *lines] if lines else []
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, show_edge=False)
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
 
 
 def _heading(words: str) -> Padding:

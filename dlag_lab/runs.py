@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import platform
 import signal
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
+import coordinator
+import dlag_lab
+import dlag_node
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import RunFolder
 from dlag_lab.launcher import Launcher
@@ -21,7 +27,7 @@ from dlag_lab.live import LiveView, Progress
 from dlag_lab.mesh import LocalMesh, MeshOutcome
 from dlag_lab.referee import Measurement, Referee
 from dlag_lab.result import RunResult
-from dlag_lab.simulate import Simulator, engines_of
+from dlag_lab.simulate import Simulator, engines_of, problems_of
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_node.errors import ConfigError
 from dlag_node.rounds import Engine
@@ -47,6 +53,23 @@ class RunRequest:
             raise ConfigError(f"target = {self.target}: expected a positive number")
 
 
+class View(Protocol):
+    """Where a run shows how far it is: a LiveView, or a line of something larger."""
+
+    def update(self, progress: Progress) -> None:
+        """Show this from now on."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+
 class Interrupted(Exception):
     """A signal ended the run, in good order; `code` is the process's exit code."""
 
@@ -59,19 +82,24 @@ class Run:
     """One run in progress: keeps folder, referee and live view in step."""
 
     def __init__(
-        self, request: RunRequest, *, started: Callable[[Launcher], None] = lambda _: None
+        self,
+        request: RunRequest,
+        *,
+        started: Callable[[Launcher], None] = lambda _: None,
+        view: View | None = None,
     ) -> None:
         self.request = request
         self.plan = Plan(request.settings)
         engine = engines_of(self.plan)[0]  # every bad parameter is an error here, before a socket
+        asked = self._asked(engine)  # first: a folder without run.json is nobody's
         self.folder = RunFolder.create(request.out, force=request.force)
-        self.folder.write_run(self._asked(engine))
+        self.folder.write_run(asked)
         self._started = started
         nodes = self.plan.nodes
         self._ages = np.zeros(nodes, dtype=int)
         self._deltas = self._skips = 0
         self._first_seen: tuple[int, float] | None = None  # round and time
-        self._view = LiveView(
+        self._view: View = view or LiveView(
             title=f"{request.settings.method} on {request.settings.topology}, "
             f"{nodes} {'simulated workers' if request.mode == 'simulate' else 'processes'}",
             topology=request.settings.topology,
@@ -179,20 +207,44 @@ class Run:
 
     def _asked(self, engine: Engine) -> dict[str, Any]:
         plan, request = self.plan, self.request
-        return asdict(request.settings) | {
+        return identity(request, data_sha256=plan.dataset.sha256) | {
             "parameters": engine.method.parameters,
             "nodes": plan.nodes,
             "edges": [list(edge) for edge in plan.graph.edges],
             "zeta": plan.spectrum.zeta,
-            "data_sha256": plan.dataset.sha256,
             "shard_sizes": [len(part) for part in plan.parts],
             "dim": plan.dataset.rows.dim,
             "n0": plan.n0,
-            "target": request.target,
-            "mode": request.mode,
-            "versions": {name: version(name) for name in _VERSIONED}
-            | {"python": platform.python_version()},
+            "mu": [problem.mu for problem in problems_of(plan)],
         }
+
+
+def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:
+    """The part of run.json that says which run this is: equal identities, equal counts."""
+    return asdict(request.settings) | {
+        "data_sha256": data_sha256,
+        "target": request.target,
+        "mode": request.mode,
+        "code_sha256": code_sha256(),
+        "versions": {name: version(name) for name in _VERSIONED}
+        | {"python": platform.python_version()},
+    }
+
+
+@cache
+def code_sha256() -> str:
+    """Over our own sources but the pictures', which change no number.
+
+    The version alone does not tell one edit from the next.
+    """
+    digest = hashlib.sha256()
+    for package in (coordinator, dlag_lab, dlag_node):
+        root = Path(package.__path__[0])
+        for source in sorted(root.rglob("*.py")):
+            name = source.relative_to(root).as_posix()
+            if not name.startswith("figures/"):
+                digest.update(f"{root.name}/{name}\0".encode() + source.read_bytes())
+    return digest.hexdigest()
 
 
 def _interruptible(main: Coroutine[Any, Any, MeshOutcome]) -> MeshOutcome:

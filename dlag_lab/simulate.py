@@ -129,3 +129,11 @@ def engines_of(plan: Plan) -> list[Engine]:
         engine_for(enrol, assignment, problem)
         for (enrol, problem), assignment in zip(enrolments, plan.assignments(reports), strict=True)
     ]
+
+
+def problems_of(plan: Plan) -> list[Problem]:
+    """Every worker's f_i, straight from the plan: for those who only ask for its constants."""
+    return [
+        Problem(*plan.shard(node), plan.loss, n0=plan.n0, lam=plan.settings.lam)
+        for node in range(plan.nodes)
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,45 +12,53 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from dlag_lab.figures.style import COLORS, MUTED, framed, look, quiet_grid
+from dlag_lab.figures.style import MUTED, framed, look, quiet_grid, stroke
 from dlag_lab.result import Floats, Ints, RunResult
 from dlag_lab.units import count, share, short, size, small, some
 
 # beyond this ratio of the longest run to the shortest, a linear axis hides the shortest
 _LOG_RATIO = 40.0
 _LEGEND_COLUMNS = 3
+_LEGEND_ROW = 14.5  # points
+_HEIGHT = 8.0  # inches, with legends of a row or two
 
 
 @dataclass(frozen=True, slots=True)
-class _Panel:
+class Panel:
+    """One kind of cost: how it is counted, summed up to each round, and written."""
+
     title: str
     label: str
     cost: Callable[[RunResult], Ints]
     unit: Callable[[float], str]
 
 
-_PANELS = (
-    _Panel("Rounds", "rounds", lambda r: np.arange(1, r.rounds + 1), lambda n: count(int(n))),
-    _Panel("Messages", "deltas over directed edges", lambda r: _summed(r.records.deltas), short),
-    _Panel("Bytes", "sent, with skip tokens", lambda r: _summed(r.records.sent_bytes), size),
-    _Panel("Sample gradients", "of all workers", lambda r: _summed(r.records.gradients), short),
+PANELS = (
+    Panel("Rounds", "rounds", lambda r: np.arange(1, r.rounds + 1), lambda n: count(int(n))),
+    Panel("Messages", "deltas over directed edges", lambda r: _summed(r.records.deltas), short),
+    Panel("Bytes", "sent, with skip tokens", lambda r: _summed(r.records.sent_bytes), size),
+    Panel("Sample gradients", "of all workers", lambda r: _summed(r.records.gradients), short),
 )
 
 
-def convergence(runs: Sequence[tuple[str, RunResult]]) -> Figure:
-    """One picture for one run or for several, each with its label."""
-    target = _common_target(runs)
+def convergence(runs: Sequence[tuple[str, RunResult]], explained: Sequence[str] = ()) -> Figure:
+    """One picture for one run or for several, each with its label; `explained` goes on top."""
+    target = common_target(runs)
     caption = "Suboptimality is that of the worst worker."
     if target is not None:
         caption += " Numbers above: the cost up to the target, where the circle is."
-    if any(result.skip_share > 0 for _, result in runs):
+    if _shows_always(runs) and any(result.skip_share > 0 for _, result in runs):
         caption += " Dotted: had every skip been a message."
     with look():
         figure = framed(
-            11, 8.0, title=_finding(runs, target), lines=_mesh_line(runs), caption=caption
+            11,
+            _HEIGHT + extra_height(len(runs)),
+            title=_finding(runs, target),
+            lines="\n".join([mesh_line(runs), *explained]),
+            caption=caption,
         )
         grid = figure.subplots(2, 2, sharey=True)
-        for axes, panel in zip(grid.flat, _PANELS, strict=True):
+        for axes, panel in zip(grid.flat, PANELS, strict=True):
             _draw(axes, panel, runs, target)
         for axes in grid[:, 0]:
             axes.set_ylabel("suboptimality")
@@ -57,18 +66,18 @@ def convergence(runs: Sequence[tuple[str, RunResult]]) -> Figure:
 
 
 def _draw(
-    axes: Axes, panel: _Panel, runs: Sequence[tuple[str, RunResult]], target: float | None
+    axes: Axes, panel: Panel, runs: Sequence[tuple[str, RunResult]], target: float | None
 ) -> None:
     ends, entries = [], []
     for i, (label, result) in enumerate(runs):
-        color = COLORS[i % len(COLORS)]
+        color, dashes = stroke(i)
         cost = panel.cost(result)
         gap = _positive(result.trajectory.suboptimality)
-        axes.plot(cost, gap, color=color, lw=1.7, solid_capstyle="round")
+        axes.plot(cost, gap, color=color, ls=dashes, lw=1.7, solid_capstyle="round")
         ends.append(float(cost[-1]))
         _mark(axes, cost, result, target, color)
-        entries.append((color, "-", f"{label}: {_up_to_target(panel, cost, result, target)}"))
-        if panel.title == "Messages" and result.skip_share > 0:
+        entries.append((color, dashes, f"{label}: {_up_to_target(panel, cost, result, target)}"))
+        if panel.title == "Messages" and _shows_always(runs) and result.skip_share > 0:
             always = _summed(result.records.deltas + result.records.skips)
             axes.plot(always, gap, color=color, lw=1.3, ls=(0, (1, 1.6)))
             ends.append(float(always[-1]))
@@ -78,13 +87,13 @@ def _draw(
     axes.set_yscale("log")
     if target is not None:
         axes.axhline(target, color=MUTED, lw=1, ls=(0, (5, 3)), zorder=1)
-    _scale(axes, panel, ends)
+    scale(axes, panel, ends)
     quiet_grid(axes)
     axes.set_xlabel(panel.label)
-    _legend(axes, panel, entries)
+    legend_above(axes, panel, entries)
 
 
-def _legend(axes: Axes, panel: _Panel, entries: list[tuple[str, str, str]]) -> None:
+def legend_above(axes: Axes, panel: Panel, entries: list[tuple[str, Any, str]]) -> None:
     """Between title and axes, where no curve can run into it."""
     handles = [Line2D([], [], color=color, ls=style, lw=1.7) for color, style, _ in entries]
     axes.legend(
@@ -99,7 +108,7 @@ def _legend(axes: Axes, panel: _Panel, entries: list[tuple[str, str, str]]) -> N
         columnspacing=1.4,
     )
     rows = -(-len(entries) // _LEGEND_COLUMNS)
-    axes.set_title(panel.title, pad=9 + 14.5 * rows)
+    axes.set_title(panel.title, pad=9 + _LEGEND_ROW * rows)
 
 
 def _mark(axes: Axes, cost: Ints, result: RunResult, target: float | None, color: str) -> None:
@@ -111,14 +120,25 @@ def _mark(axes: Axes, cost: Ints, result: RunResult, target: float | None, color
     axes.plot([cost[rounds - 1]], [gap], "o", ms=7, mfc="white", mec=color, mew=1.8, zorder=5)
 
 
-def _up_to_target(panel: _Panel, cost: Ints, result: RunResult, target: float | None) -> str:
+def _up_to_target(panel: Panel, cost: Ints, result: RunResult, target: float | None) -> str:
     rounds = result.trajectory.rounds_to(target)
     if target is None:
         return panel.unit(float(cost[-1]))
     return "not reached" if rounds is None else panel.unit(float(cost[rounds - 1]))
 
 
-def _scale(axes: Axes, panel: _Panel, ends: list[float]) -> None:
+def _shows_always(runs: Sequence[tuple[str, RunResult]]) -> bool:
+    """Dotted curves among many others are noise."""
+    return len(runs) <= _LEGEND_COLUMNS
+
+
+def extra_height(entries: int) -> float:
+    """Inches that the legends of both rows of panels need beyond their first rows."""
+    return 2 * max(0, -(-entries // _LEGEND_COLUMNS) - 1) * _LEGEND_ROW / 72
+
+
+def scale(axes: Axes, panel: Panel, ends: list[float]) -> None:
+    """Costs from 0 on, or on a log axis where they differ too much; ticks in the panel's unit."""
     if max(ends) > _LOG_RATIO * max(1.0, min(ends)):
         axes.set_xscale("log")
     else:
@@ -155,7 +175,8 @@ def _comparison(runs: Sequence[tuple[str, RunResult]], target: float | None) -> 
     return f"{min(arrived)[1]} reaches {small(target)} with the fewest messages"
 
 
-def _mesh_line(runs: Sequence[tuple[str, RunResult]]) -> str:
+def mesh_line(runs: Sequence[tuple[str, RunResult]]) -> str:
+    """The mesh and the data that all the runs have in common."""
     described = {
         f"{result.run['topology']}, {some(result.nodes, 'worker')}, "
         + some(len(result.edges), "edge")
@@ -165,7 +186,8 @@ def _mesh_line(runs: Sequence[tuple[str, RunResult]]) -> str:
     return described.pop() if len(described) == 1 else f"{len(described)} different meshes"
 
 
-def _common_target(runs: Sequence[tuple[str, RunResult]]) -> float | None:
+def common_target(runs: Sequence[tuple[str, RunResult]]) -> float | None:
+    """The target of all the runs, if it is one and the same."""
     targets = {result.target for _, result in runs}
     return targets.pop() if len(targets) == 1 else None
 

@@ -64,6 +64,12 @@ def framed(
     return figure
 
 
+def stroke(i: int) -> tuple[str, Any]:
+    """Color and dashes of the i-th curve: past the last color they begin again, dashed."""
+    dashes = ("-", (0, (5, 1.6)), (0, (3, 1.2, 1, 1.2)))
+    return COLORS[i % len(COLORS)], dashes[i // len(COLORS) % len(dashes)]
+
+
 def quiet_grid(axes: Axes, axis: Any = "both") -> None:
     """A grid that stays behind what is drawn."""
     axes.grid(visible=True, axis=axis)

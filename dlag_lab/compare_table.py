@@ -1,0 +1,211 @@
+"""The result of a comparison in numbers: a row a run for machines, a row a method for people."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from rich.table import Table
+
+from dlag_lab.compare import Outcome, labels, meanings
+from dlag_lab.report import plain_table
+from dlag_lab.theory import bound_for
+from dlag_lab.units import count, short, small
+
+_FLOAT_BYTES = 8  # a vector travels as float64
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run as compare.csv has it; what a run has not is empty.
+
+    `_to_target` counts up to and including the round that met the target, or over the whole run
+    where none was asked for. The others are of the whole run, which goes on for a block or two.
+    """
+
+    method: str
+    seed: int
+    status: str  # reached, done (no target), not reached, failed
+    rounds_to_target: int | None = None
+    deltas_to_target: int | None = None
+    skips_to_target: int | None = None
+    floats_to_target: int | None = None
+    payload_to_target: int | None = None
+    bytes_to_target: int | None = None
+    gradients_to_target: int | None = None
+    bound_to_target: float | None = None  # Theorem 3 for that many rounds; dlag and mdlag
+    rounds: int | None = None
+    exchanges: int | None = None
+    deltas_sent: int | None = None
+    deltas_skipped: int | None = None
+    floats_sent: int | None = None
+    bytes_payload: int | None = None
+    bytes_frames: int | None = None
+    bytes_control: int | None = None
+    bytes_sent: int | None = None
+    sample_gradients: int | None = None
+    suboptimality: float | None = None
+    consensus_error: float | None = None
+    seconds: float | None = None
+    theta_sha256: str | None = None
+    failure: str | None = None
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One column of the table for people."""
+
+    title: str
+    of: Callable[[Row], float | None]
+
+
+MEASURES = (
+    Measure("rounds", lambda row: row.rounds_to_target),
+    Measure("messages", lambda row: row.deltas_to_target),
+    Measure("payload bytes", lambda row: row.payload_to_target),
+    Measure("bytes sent", lambda row: row.bytes_to_target),
+    Measure("sample gradients", lambda row: row.gradients_to_target),
+)
+_BOUND = Measure("by Theorem 3", lambda row: row.bound_to_target)
+_NOTHING = "-"
+
+
+def row_of(outcome: Outcome) -> Row:
+    """The numbers of one run, from its summary and its records."""
+    head = (outcome.method, outcome.seed)
+    result = outcome.result
+    if result is None:
+        return Row(*head, "failed", failure=outcome.failure, folder=str(outcome.folder))
+    summary = result.summary
+    whole = {
+        name: summary[name]
+        for name in (each.name for each in fields(Row))
+        if name in summary and name not in ("method", "seed") and "_to_target" not in name
+    }
+    whole |= {
+        "floats_sent": summary["bytes_payload"] // _FLOAT_BYTES,
+        "folder": str(outcome.folder),
+    }
+    if not outcome.reached:
+        return Row(*head, "not reached", **whole)
+    rounds = result.rounds if result.target is None else result.trajectory.rounds_to(result.target)
+    assert rounds is not None
+    records = result.records
+    payload = int(records.payload_bytes[:rounds].sum())
+    return Row(
+        *head,
+        "done" if result.target is None else "reached",
+        rounds_to_target=rounds,
+        deltas_to_target=int(records.deltas[:rounds].sum()),
+        skips_to_target=int(records.skips[:rounds].sum()),
+        floats_to_target=payload // _FLOAT_BYTES,
+        payload_to_target=payload,
+        bytes_to_target=int(records.sent_bytes[:rounds].sum()),
+        gradients_to_target=int(records.gradients[:rounds].sum()),
+        bound_to_target=bound_for(result.run, rounds),
+        **whole,
+    )
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
+    """One line a run, all numbers as they are."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [each.name for each in fields(Row)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+
+
+def console_table(rows: Sequence[Row], base: str) -> Table:
+    """A line a method: the median, below it the range over the seeds, below it the ratio."""
+    head, *body = _cells(rows, base, "\n")
+    table = plain_table(*head)
+    table.show_lines = True
+    for line in body:
+        table.add_row(*line)
+    return table
+
+
+def markdown(rows: Sequence[Row], base: str, heading: str) -> str:
+    """The same table for a document."""
+    head, *body = _cells(rows, base, "<br>")
+    lines = [
+        heading,
+        "",
+        _markdown_line(head),
+        _markdown_line(["---", *["---:"] * (len(head) - 1)]),
+    ]
+    lines += [_markdown_line(line) for line in body]
+    lines += ["", *(f"- {note}" for note in notes(rows))]
+    return "\n".join(lines) + "\n"
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    """What the table's names and dashes mean."""
+    said = meanings(list(dict.fromkeys(row.method for row in rows)))
+    for row in rows:
+        name = f"{row.method}, seed {row.seed}"
+        if row.status == "failed":
+            said.append(f"{name} failed: {row.failure}")
+        elif row.status == "not reached":
+            said.append(
+                f"{name} did not reach the target: {small(row.suboptimality)} after "
+                f"{count(row.rounds)} rounds"
+            )
+    return said
+
+
+def _cells(rows: Sequence[Row], base: str, newline: str) -> list[list[str]]:
+    measures = list(MEASURES)
+    if any(row.bound_to_target is not None for row in rows):
+        measures.insert(2, _BOUND)
+    methods = list(dict.fromkeys(row.method for row in rows))
+    called = labels(methods)
+    lines = [["method", *(measure.title for measure in measures)]]
+    against = [row for row in rows if row.method == base]
+    for method in methods:
+        own = [row for row in rows if row.method == method]
+        name = called[method] + _who_arrived(own, newline)
+        cells = [_cell(measure, own, against, newline) for measure in measures]
+        lines.append([name, *cells])
+    return lines
+
+
+def _who_arrived(own: Sequence[Row], newline: str) -> str:
+    """Nothing to say when every seed arrived."""
+    arrived = sum(row.rounds_to_target is not None for row in own)
+    if arrived == len(own):
+        return ""
+    if len(own) == 1:
+        return f"{newline}{own[0].status}"
+    return f"{newline}{arrived} of {len(own)} seeds arrived"
+
+
+def _cell(measure: Measure, own: Sequence[Row], base: Sequence[Row], newline: str) -> str:
+    values = _values(measure, own)
+    if not values:
+        return _NOTHING
+    parts = [count(round(median(values)))]
+    if len(own) > 1:
+        parts.append(f"{short(min(values))}..{short(max(values))}")
+    # the bound has no ratio of its own: it stands beside the messages
+    others = [] if measure is _BOUND else _values(measure, base)
+    if others and median(others) > 0:
+        parts.append(f"x {_ratio(median(values) / median(others))}")
+    return newline.join(parts)
+
+
+def _values(measure: Measure, rows: Sequence[Row]) -> list[float]:
+    return [value for row in rows if (value := measure.of(row)) is not None]
+
+
+def _ratio(value: float) -> str:
+    return np.format_float_positional(value, precision=3, fractional=False, trim="-")
+
+
+def _markdown_line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

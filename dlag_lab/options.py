@@ -1,0 +1,25 @@
+"""The flags that several of the laboratory's commands take, said once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+DEFAULT_TARGET = 1e-7
+EXIT_NOT_REACHED = 3
+
+Rounds = Annotated[
+    int | None,
+    typer.Option(envvar="DLAG_ROUNDS", help="Run exactly N rounds; with --target at most N."),
+]
+Target = Annotated[
+    float | None,
+    typer.Option(
+        envvar="DLAG_TARGET",
+        help="End once the worst node's f(theta_i) - f* is below this "
+        f"[default: {DEFAULT_TARGET:g} unless --rounds is given].",
+    ),
+]
+Figures = Annotated[bool, typer.Option(help="Draw the figures at the end.")]
+Timeout = Annotated[float, typer.Option(help="Seconds a node waits for a neighbor's frame.")]
