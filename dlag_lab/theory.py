@@ -24,7 +24,7 @@ from dlag_lab.simulate import engines_of, problems_of
 from dlag_node.errors import ConfigError
 from dlag_node.graphs.chebyshev import chebyshev_for
 from dlag_node.methods import parse_method
-from dlag_node.methods.spec import Parameters
+from dlag_node.methods.dual_parameters import DualParameters
 from dlag_node.methods.theory import DualConstants, dual_constants
 
 _LAZY = ("dlag", "mdlag")  # the methods of Theorem 3
@@ -98,7 +98,7 @@ def theory_of(plan: Plan, *, eps: float, rounds: int | None = None) -> Theory:
     degrees = np.array([plan.graph.degree(i) for i in range(plan.nodes)], dtype=np.int64)
     parameters = engines_of(plan)[0].method.parameters
     name = parse_method(plan.settings.method, plan.settings.preset).name
-    D = int(parameters["D"]) if name in _LAZY else Parameters().D
+    D = int(parameters["D"]) if name in _LAZY else DualParameters().D
     poly = chebyshev_for(plan.spectrum, int(parameters["K"]) if "K" in parameters else None)
     network = _Network(importance(mu), degrees, len(plan.graph.edges), D, rounds)
     gossiped = poly.of_spectrum(plan.spectrum)
