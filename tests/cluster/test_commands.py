@@ -100,7 +100,15 @@ def test_an_existing_run_is_kept_unless_forced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [("dlag", "run"), ("dlag", "simulate"), ("dlag-coordinator",), ("dlag-node",)]
+    "argv",
+    [
+        ("dlag", "run"),
+        ("dlag", "simulate"),
+        ("dlag", "compare"),
+        ("dlag", "theory"),
+        ("dlag-coordinator",),
+        ("dlag-node",),
+    ],
 )
 def test_help_explains_every_flag(argv: tuple[str, ...]) -> None:
     code, out, _ = run(*argv, "--help", env={"COLUMNS": "100"})

@@ -27,6 +27,7 @@ class Counting:
 
     def __init__(self, work: object = None) -> None:
         self.theta = np.zeros(DIM)
+        self.width = DIM
         self.parameters: dict[str, float | int | str] = {}
         self.heard: list[float] = []
         self.threads: list[int] = []
@@ -49,7 +50,7 @@ class Counting:
 def two_nodes(*methods: Counting, rounds: int) -> Iterator[list[MeshNode]]:
     context: zmq.Context[Socket] = zmq.Context()
     codec = Codec(DIM)
-    links = [Links(context, "tcp://127.0.0.1:*", codec) for _ in methods]
+    links = [Links(context, "tcp://127.0.0.1:*", limit=codec.frame_limit) for _ in methods]
     engines = [
         Engine(method, node=i, neighbors=[1 - i], codec=codec) for i, method in enumerate(methods)
     ]
@@ -70,6 +71,7 @@ async def run_both(nodes: list[MeshNode]) -> None:
             node=i,
             run="run",
             config="config",
+            codec=node.engine.codec,
             peers=[Peer(1 - i, nodes[1 - i].links.address, -1.0)],
             position=lambda engine=node.engine: engine.seq,  # type: ignore[misc]
             deliver=node.engine.deliver,
