@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from dlag_node.errors import ConfigError
 from dlag_node.solvers import SOLVERS, parse_stop
+
+Filled = TypeVar("Filled")  # a frozen dataclass of parameters
 
 PRESETS = ("paper", "theory")
 FROM_THEOREM = "theorem"  # gamma and c as Theorem 1 gives them; stop as Lemma 1 needs it
@@ -72,6 +74,17 @@ class MethodSpec:
             changes[key] = _value(key, text)
         return replace(defaults, **changes)
 
+    def fill(self, defaults: Filled) -> Filled:
+        """`defaults`, a method's own dataclass of parameters, with what was given."""
+        kinds = {each.name: str(each.type) for each in fields(defaults)}  # type: ignore[arg-type]
+        changes: dict[str, Any] = {}
+        for key, text in self.given.items():
+            if key not in kinds:
+                names = ", ".join(sorted(kinds))
+                raise ConfigError(f"{self.name} has no parameter {key!r}: expected one of {names}")
+            changes[key] = _typed(key, text, kinds[key])
+        return replace(defaults, **changes)  # type: ignore[type-var]
+
 
 def parse_method(text: str, preset: str = "paper") -> MethodSpec:
     """`dlag:gamma=1e-4,D=10` as a MethodSpec; what is not of that form is a ConfigError."""
@@ -95,7 +108,10 @@ _TYPES = {f.name: f.type for f in fields(Parameters)}  # as written: annotations
 
 
 def _value(key: str, text: str) -> float | int | str:
-    kind = str(_TYPES[key])
+    return _typed(key, text, str(_TYPES[key]))
+
+
+def _typed(key: str, text: str, kind: str) -> float | int | str:
     if kind == "str" or (text == FROM_THEOREM and "str" in kind):
         return text
     try:

@@ -25,8 +25,15 @@ COUNTED = (
 )
 
 
-@pytest.mark.parametrize("topology", ["grid:5x5", "ring:6"])
-@pytest.mark.parametrize("method", ["ssda", "msda", "dlag", "mdlag"])
+ON_BOTH = ["ssda", "msda", "dlag", "mdlag"]
+ON_RING = ["fgm"]
+
+
+@pytest.mark.parametrize(
+    ("method", "topology"),
+    [(method, topology) for method in ON_BOTH for topology in ("grid:5x5", "ring:6")]
+    + [(method, "ring:6") for method in ON_RING],
+)
 def test_processes_and_simulators_end_with_the_same_bits(
     method: str, topology: str, tmp_path: Path
 ) -> None:

@@ -32,7 +32,7 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag"),
+        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag, fgm"),
         ("DLAG", "unknown method 'DLAG'"),
         ("", "expected name or name:param=value"),
         ("dlag:", "expected name or name:param=value"),
@@ -68,6 +68,12 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("dlag:solver=sgd", "solver = 'sgd': expected one of katyusha, svrg, agd, newton, closed"),
         ("dlag:solver=closed", "logistic has no closed-form dual gradient, ridge has"),
         ("dlag:max_epochs=0", "max_epochs = 0: expected at least 1"),
+        ("fgm:D=5", "fgm has no parameter 'D': expected one of eps, max_epochs, solver, start$"),
+        ("fgm:eps=small", "eps = 'small': expected a number$"),
+        ("fgm:eps=0", "eps = 0.0: expected a positive number"),
+        ("fgm:start=hot", "start = 'hot': expected one of cold, warm"),
+        ("fgm:solver=sgd", "unknown solver 'sgd': expected one of katyusha"),
+        ("fgm:max_epochs=0", "max_epochs = 0: expected at least 1"),
     ],
 )
 def test_a_mistake_is_answered_with_what_was_expected(text: str, complaint: str) -> None:

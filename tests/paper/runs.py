@@ -42,12 +42,17 @@ def to_target(method: str, seed: int = 0) -> ToTarget:
 
 
 @cache
-def to_target_on_R(method: str) -> ToTarget:
+def to_target_on_R(method: str, weights: str = "metropolis") -> ToTarget:
     """The run on instance R: the sizes of instance S, blocks of the file in its order."""
-    plan = heart_plan(method)
+    return _run(plan_R(method, weights))
+
+
+def plan_R(method: str, weights: str = "metropolis") -> Plan:
+    """Instance R."""
+    plan = heart_plan(method, weights=weights)
     ends = np.cumsum([len(part) for part in plan.parts])
     plan.parts = np.split(np.arange(plan.n0), ends[:-1])
-    return _run(plan)
+    return plan
 
 
 def _run(plan: Plan) -> ToTarget:
