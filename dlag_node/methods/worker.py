@@ -26,6 +26,11 @@ class Worker:
     seed: int
 
     @property
+    def nodes(self) -> int:
+        """n, the number of workers: U has that many eigenvalues."""
+        return len(self.spectrum.values)
+
+    @property
     def kappa_F(self) -> float:
         """L_max / mu_min, the condition number of F."""
         return self.L_max / self.mu_min

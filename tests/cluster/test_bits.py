@@ -26,7 +26,7 @@ COUNTED = (
 
 
 ON_BOTH = ["ssda", "msda", "dlag", "mdlag"]
-ON_RING = ["fgm"]
+ON_RING = ["fgm", "cola"]
 
 
 @pytest.mark.parametrize(

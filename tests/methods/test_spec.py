@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import pytest
 
 from dlag_node.errors import ConfigError
@@ -32,7 +34,7 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag, fgm"),
+        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag, fgm, cola"),
         ("DLAG", "unknown method 'DLAG'"),
         ("", "expected name or name:param=value"),
         ("dlag:", "expected name or name:param=value"),
@@ -73,6 +75,10 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("fgm:eps=0", "eps = 0.0: expected a positive number"),
         ("fgm:start=hot", "start = 'hot': expected one of cold, warm"),
         ("fgm:solver=sgd", "unknown solver 'sgd': expected one of katyusha"),
+        ("cola:eps=1", "cola has no parameter 'eps': expected one of epochs, gamma, solver$"),
+        ("cola:gamma=2", "gamma = 2.0: expected 0 < gamma <= 1"),
+        ("cola:epochs=0", "epochs = 0: expected a whole number of at least 1"),
+        ("cola:epochs=1.5", "epochs = '1.5': expected a whole number"),
         ("fgm:max_epochs=0", "max_epochs = 0: expected at least 1"),
     ],
 )
@@ -89,7 +95,11 @@ def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("preset", ["paper", "theory"])
 def test_every_method_has_both_presets(name: str, preset: str) -> None:
-    assert built(name, preset).parameters["eta"] > 0
+    numbers = [
+        each for each in built(name, preset).parameters.values() if not isinstance(each, str)
+    ]
+    assert numbers
+    assert all(isfinite(each) and each >= 0 for each in numbers)
 
 
 def test_what_is_given_goes_over_the_preset() -> None:
