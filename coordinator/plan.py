@@ -98,12 +98,14 @@ class Plan:
         """Every worker's assignment, from what all of them reported (in id order)."""
         mu_min = min(report.mu for report in reports)
         L_max = max(report.L for report in reports)
+        L_sample = max(report.L_sample for report in reports)
         common = asdict(self.settings) | {
             "protocol": PROTOCOL,
             "edges": self.graph.edges,
             "data": self.dataset.sha256,
             "mu_min": mu_min,
             "L_max": L_max,
+            "L_sample": L_sample,
         }
         del common["data_dir"]  # where the file lies is no part of what was agreed
         text = json.dumps(common, sort_keys=True)
@@ -123,6 +125,7 @@ class Plan:
                 spectrum=self.spectrum.values,
                 mu_min=mu_min,
                 L_max=L_max,
+                L_sample=L_sample,
             )
             for i in range(self.nodes)
         ]

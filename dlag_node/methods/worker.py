@@ -23,6 +23,7 @@ class Worker:
     spectrum: Spectrum  # of U
     mu_min: float
     L_max: float
+    L_sample: float  # the largest over all nodes
     seed: int
 
     @property

@@ -61,8 +61,8 @@ class Bootstrap:
         return enrol, Problem(rows, labels, loss, n0=enrol.n0, lam=enrol.lam)
 
     async def report(self, problem: Problem, address: str) -> Assignment:
-        """Tell m_i, mu_i and L_i; the assignment comes once every node has done so."""
-        self.tell(Report(address, problem.samples, problem.mu, problem.L))
+        """Tell m_i and the constants of f_i; the assignment comes once every node has done so."""
+        self.tell(Report(address, problem.samples, problem.mu, problem.L, problem.L_sample))
         return await self._hear(Assignment)
 
     def tell(self, message: FromNode) -> None:

@@ -22,6 +22,7 @@ def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem, codec: Co
         spectrum=Spectrum(assignment.spectrum),
         mu_min=assignment.mu_min,
         L_max=assignment.L_max,
+        L_sample=assignment.L_sample,
         seed=assignment.seed,
     )
     method = build_method(parse_method(assignment.method, assignment.preset), worker)

@@ -5,7 +5,7 @@ Join         ->
              <-           Enrol            an id, and what the shard looks like
 Fetch (k)    ->
              <-           Chunk (k)        the shard's bytes, piece by piece
-Report       ->                            sample count, mu_i, L_i: never a sample
+Report       ->                            sample count and constants of f_i: never a sample
              <-           Assignment       once all have reported: neighbors, row of U, constants
 Started, Finished or Failed  ->            for the operator's eyes; nobody waits for them
 """
@@ -94,12 +94,14 @@ class Report:
     samples: int
     mu: float
     L: float
+    L_sample: float  # of the sample with the steepest loss, weighted as one of m_i
 
     def __post_init__(self) -> None:
         require(len(self.address) <= MAX_TEXT, "the address is too long")
         require(self.samples >= 1, f"samples is {self.samples}")
         require(math.isfinite(self.mu) and self.mu > 0, f"mu is {self.mu}")
         require(math.isfinite(self.L) and self.mu <= self.L, f"L is {self.L}, mu is {self.mu}")
+        require(math.isfinite(self.L_sample) and self.L_sample >= 0, f"L_sample is {self.L_sample}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +128,14 @@ class Assignment:
     spectrum: tuple[float, ...]  # of U, descending
     mu_min: float
     L_max: float
+    L_sample: float  # the largest that a node reported
 
     def __post_init__(self) -> None:
         ids = [peer.node for peer in self.peers]
         require(ids == sorted(set(ids)), f"peers are {ids}, not in ascending id")
         require(self.rounds >= 1, f"rounds is {self.rounds}")
         require(self.seed >= 0, f"seed is {self.seed}")
-        numbers = (self.own_weight, self.mu_min, self.L_max, *self.spectrum)
+        numbers = (self.own_weight, self.mu_min, self.L_max, self.L_sample, *self.spectrum)
         weights = [peer.weight for peer in self.peers]
         require(all(map(math.isfinite, (*numbers, *weights))), "a number is not finite")
 

@@ -21,6 +21,7 @@ def built(text: str, preset: str = "paper") -> Method:
         spectrum=Spectrum((1.0, 0.1, 0.0)),
         mu_min=problem.mu,
         L_max=problem.L,
+        L_sample=problem.L_sample,
         seed=0,
     )
     return build_method(parse_method(text, preset), worker)

@@ -64,7 +64,7 @@ def enrols(draw: st.DrawFn) -> Enrol:
 def reports(draw: st.DrawFn) -> Report:
     mu = draw(st.floats(1e-300, 1e300))
     L = draw(st.floats(mu, 1e301))
-    return Report(draw(TEXTS), draw(st.integers(1, 10**9)), mu, L)
+    return Report(draw(TEXTS), draw(st.integers(1, 10**9)), mu, L, draw(st.floats(0, 1e301)))
 
 
 PEERS = st.lists(
@@ -84,6 +84,7 @@ ASSIGNMENTS = st.builds(
     spectrum=st.lists(FLOATS, max_size=6).map(tuple),
     mu_min=FLOATS,
     L_max=FLOATS,
+    L_sample=FLOATS,
 )
 MESSAGES = st.one_of(
     st.builds(Join, WIDE, st.none() | WIDE),
@@ -148,6 +149,7 @@ def assignment() -> Assignment:
         spectrum=(1.5, 0.0),
         mu_min=0.1,
         L_max=1.0,
+        L_sample=1.0,
     )
 
 
@@ -169,6 +171,8 @@ OUT_OF_RANGE: dict[str, tuple[type[Any], dict[str, object], str]] = {
     "L nan": (Report, {"L": math.nan}, "L is nan"),
     "L inf": (Report, {"L": math.inf}, "L is inf"),
     "L below mu": (Report, {"L": 0.05}, "L is 0.05, mu is 0.1"),
+    "L_sample -1": (Report, {"L_sample": -1.0}, "L_sample is -1.0"),
+    "L_sample nan": (Report, {"L_sample": math.nan}, "L_sample is nan"),
     "rounds 0": (Assignment, {"rounds": 0}, "rounds is 0"),
     "peers out of order": (Assignment, {"peers": [[4, "a", 1.0], [1, "a", 1.0]]}, "[4, 1], not in"),
     "a peer twice": (Assignment, {"peers": [[4, "a", 1.0], [4, "a", 1.0]]}, "[4, 4], not in"),
@@ -199,7 +203,7 @@ GOOD: dict[type[Any], Any] = {
     Enrol: enrol(),
     Fetch: Fetch(0),
     Chunk: Chunk(0, b"x"),
-    Report: Report("tcp://h:1", 10, 0.1, 1.0),
+    Report: Report("tcp://h:1", 10, 0.1, 1.0, 1.0),
     Assignment: assignment(),
     Failed: Failed("why"),
     Horizon: Horizon(10, False),
