@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlag_node.errors import ConfigError
+from dlag_node.problems import kernels
 from dlag_node.problems.losses import Loss
 from dlag_node.problems.rows import Rows
 
@@ -70,6 +71,11 @@ class Problem:
         out = self.mu * theta
         self.rows.add_slopes(self.loss.code, self.labels, theta, 1.0 / self.n0, out)
         return out
+
+    def slopes_at_zero(self) -> Array:
+        """l'_j(0) for every own sample j."""
+        slopes: Array = kernels.slopes_at_zero(self.loss.code, self.labels)
+        return slopes
 
     def hessian(self, theta: Array) -> Array:
         """The dim x dim Hessian of f_i at theta."""

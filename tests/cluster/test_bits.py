@@ -26,7 +26,7 @@ COUNTED = (
 
 
 ON_BOTH = ["ssda", "msda", "dlag", "mdlag"]
-ON_RING = ["fgm", "cola"]
+ON_RING = ["fgm", "cola", "dsba"]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag, fgm, cola"),
+        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag, fgm, cola, dsba"),
         ("DLAG", "unknown method 'DLAG'"),
         ("", "expected name or name:param=value"),
         ("dlag:", "expected name or name:param=value"),
@@ -80,6 +80,8 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("cola:gamma=2", "gamma = 2.0: expected 0 < gamma <= 1"),
         ("cola:epochs=0", "epochs = 0: expected a whole number of at least 1"),
         ("cola:epochs=1.5", "epochs = '1.5': expected a whole number"),
+        ("dsba:alpha=1", "dsba has no parameter 'alpha': expected one of alpha_L$"),
+        ("dsba:alpha_L=0", "alpha_L = 0.0: expected a positive number"),
         ("fgm:max_epochs=0", "max_epochs = 0: expected at least 1"),
     ],
 )
