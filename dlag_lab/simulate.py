@@ -98,7 +98,7 @@ class Simulator:
         if outgoing is None:
             return engine
         for neighbor in engine.barrier.neighbors:
-            self._events.append(_Arrival(engine.node, neighbor, outgoing.frame))
+            self._events.append(_Arrival(engine.node, neighbor, outgoing.frame_for(neighbor)))
         return None
 
     def _pick(self) -> _Event:
