@@ -125,7 +125,9 @@ def engines_of(plan: Plan) -> list[Engine]:
         rows, labels = shard_from(body, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
         problem = Problem(rows, labels, loss_named(enrol.problem), n0=enrol.n0, lam=enrol.lam)
         enrolments.append((enrol, problem))
-    reports = [Report("", f.samples, f.mu, f.L, f.L_sample) for _, f in enrolments]
+    reports = [
+        Report("", f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum) for _, f in enrolments
+    ]
     return [
         engine_for(enrol, assignment, problem, Codec(problem.dim))
         for (enrol, problem), assignment in zip(enrolments, plan.assignments(reports), strict=True)

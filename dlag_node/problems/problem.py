@@ -61,6 +61,21 @@ class Problem:
         worst = float(self.rows.square_norms().max())
         return self.loss.curvature * worst * self.samples / self.n0
 
+    @cached_property
+    def L_of_samples(self) -> Array:
+        """L_ij = sup l'' ||a_j||^2 / n0 for every own sample j: the smoothness of (1/n0) l_j."""
+        return (self.loss.curvature / self.n0) * self.rows.square_norms()
+
+    @cached_property
+    def L_sum(self) -> float:
+        """sum_j L_ij."""
+        return float(self.L_of_samples.sum())
+
+    @cached_property
+    def root_sum(self) -> float:
+        """sum_j sqrt(1 + L_ij / mu_i): what ADFS draws this worker by."""
+        return float(np.sqrt(1.0 + self.L_of_samples / self.mu).sum())
+
     def value(self, theta: Array) -> float:
         """f_i(theta)."""
         total = self.rows.sum_losses(self.loss.code, self.labels, theta)

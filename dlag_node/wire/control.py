@@ -95,6 +95,8 @@ class Report:
     mu: float
     L: float
     L_sample: float  # of the sample with the steepest loss, weighted as one of m_i
+    L_sum: float  # sum over own samples j of L_ij = sup l'' ||a_j||^2 / n0
+    root_sum: float  # sum over own samples j of sqrt(1 + L_ij / mu_i)
 
     def __post_init__(self) -> None:
         require(len(self.address) <= MAX_TEXT, "the address is too long")
@@ -102,6 +104,8 @@ class Report:
         require(math.isfinite(self.mu) and self.mu > 0, f"mu is {self.mu}")
         require(math.isfinite(self.L) and self.mu <= self.L, f"L is {self.L}, mu is {self.mu}")
         require(math.isfinite(self.L_sample) and self.L_sample >= 0, f"L_sample is {self.L_sample}")
+        require(math.isfinite(self.L_sum) and self.L_sum >= 0, f"L_sum is {self.L_sum}")
+        require(math.isfinite(self.root_sum) and self.root_sum >= 1, f"root_sum is {self.root_sum}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,27 @@ class Peer:
     node: int
     address: str
     weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """The whole graph and what every node reported, in id order."""
+
+    edges: tuple[tuple[int, int], ...]
+    mu: tuple[float, ...]
+    L_sum: tuple[float, ...]
+    root_sum: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        nodes = len(self.mu)
+        require(
+            len(self.L_sum) == len(self.root_sum) == nodes,
+            f"{nodes} mu, {len(self.L_sum)} L_sum, {len(self.root_sum)} root_sum",
+        )
+        ends = [end for edge in self.edges for end in edge]
+        require(all(0 <= end < nodes for end in ends), f"an edge leaves the {nodes} nodes")
+        numbers = (*self.mu, *self.L_sum, *self.root_sum)
+        require(all(map(math.isfinite, numbers)), "a number is not finite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +154,7 @@ class Assignment:
     mu_min: float
     L_max: float
     L_sample: float  # the largest that a node reported
+    census: Census | None  # None on meshes above its limits
 
     def __post_init__(self) -> None:
         ids = [peer.node for peer in self.peers]

@@ -5,6 +5,8 @@ from __future__ import annotations
 PROTOCOL = 1  # spoken version; peers of another one are refused
 
 MAX_NODES = 10_000
+MAX_CENSUS_NODES = 1_000  # up to here everybody is told the whole graph
+MAX_CENSUS_EDGES = 10_000
 MAX_DIM = 10_000_000  # 80 MB a delta
 MAX_TEXT = 2_000  # characters of a reason, a method's text, an address
 MAX_SEQ = 2**53  # exchanges in a run
