@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dlag_node.errors import ConfigError
-from dlag_node.methods import cola, dlag, dsba, fgm, mdlag, msda, ssda
+from dlag_node.methods import adfs, cola, dlag, dsba, fgm, mdlag, msda, ssda
 from dlag_node.methods.flow import Array, Exchange, Flow, Inbox, Method, RoundReport
 from dlag_node.methods.gossip import Neighborhood
 from dlag_node.methods.spec import MethodSpec, parse_method
@@ -19,6 +19,7 @@ METHODS: dict[str, Callable[[MethodSpec, Worker], Method]] = {
     "fgm": fgm.build,
     "cola": cola.build,
     "dsba": dsba.build,
+    "adfs": adfs.build,
 }
 
 

@@ -26,7 +26,7 @@ COUNTED = (
 
 
 ON_BOTH = ["ssda", "msda", "dlag", "mdlag"]
-ON_RING = ["fgm", "cola", "dsba"]
+ON_RING = ["fgm", "cola", "dsba", "adfs"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_processes_and_simulators_end_with_the_same_bits(
         assert deeds(tmp_path / "shuffled", node) == expected
         assert deeds(tmp_path / "real", node) == expected
     for field in ("deltas_skipped",):
-        assert (simulated.summary[field] > 0) == (method in ("dlag", "mdlag"))
+        assert (simulated.summary[field] > 0) == (method in ("dlag", "mdlag", "adfs"))
 
 
 def test_a_target_ends_the_run_in_the_same_round_everywhere(tmp_path: Path) -> None:

@@ -9,10 +9,13 @@ import pytest
 from dlag_node.errors import ConfigError
 from dlag_node.graphs import Spectrum
 from dlag_node.methods import METHODS, Method, Neighborhood, Worker, build_method, parse_method
+from dlag_node.methods.worker import Everyone
 from dlag_node.problems import LOGISTIC, Problem, rows_of
 
+PATH = Everyone(((0, 1), (1, 2)), (0.05,) * 3, (0.3,) * 3, (2.6,) * 3)
 
-def built(text: str, preset: str = "paper") -> Method:
+
+def built(text: str, preset: str = "paper", everyone: Everyone | None = PATH) -> Method:
     problem = Problem(rows_of([[1.0, 2.0]]), rows_of([[1.0]]).matrix()[0], LOGISTIC, n0=4, lam=0.1)
     worker = Worker(
         node=0,
@@ -23,6 +26,7 @@ def built(text: str, preset: str = "paper") -> Method:
         L_max=problem.L,
         L_sample=problem.L_sample,
         seed=0,
+        everyone=everyone,
     )
     return build_method(parse_method(text, preset), worker)
 
@@ -35,7 +39,7 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag, fgm, cola, dsba"),
+        ("sgd", f"unknown method 'sgd': expected one of {', '.join(METHODS)}$"),
         ("DLAG", "unknown method 'DLAG'"),
         ("", "expected name or name:param=value"),
         ("dlag:", "expected name or name:param=value"),
@@ -82,12 +86,19 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("cola:epochs=1.5", "epochs = '1.5': expected a whole number"),
         ("dsba:alpha=1", "dsba has no parameter 'alpha': expected one of alpha_L$"),
         ("dsba:alpha_L=0", "alpha_L = 0.0: expected a positive number"),
+        ("adfs:rho=1", "adfs has no parameter 'rho': expected one of output$"),
+        ("adfs:output=x", "output = 'x': expected one of y, v"),
         ("fgm:max_epochs=0", "max_epochs = 0: expected at least 1"),
     ],
 )
 def test_a_mistake_is_answered_with_what_was_expected(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         built(text)
+
+
+def test_adfs_without_the_whole_graph_is_refused() -> None:
+    with pytest.raises(ConfigError, match="adfs needs the whole graph"):
+        built("adfs", everyone=None)
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
