@@ -22,8 +22,8 @@ def _flag(kind: Any, help_text: str, name: str | None = None, env: str = "") -> 
 FLAGS: dict[str, Any] = {
     "method": _flag(
         str,
-        "ssda, msda, dlag, mdlag, extra, exact-diffusion, diging or admm, with parameters as in "
-        "dlag:gamma=1e-4,c=1e-4,D=10.",
+        "ssda, msda, dlag, mdlag, extra, exact-diffusion, diging, admm, fgm, cola, dsba or adfs, "
+        "with parameters as in dlag:gamma=1e-4,c=1e-4,D=10.",
         env="METHOD",
     ),
     "preset": _flag(

@@ -16,8 +16,8 @@ from dlag_node.graphs.spectrum import Spectrum, spectrum_of
 from dlag_node.graphs.topology import Graph, parse_topology
 from dlag_node.graphs.weights import gossip_matrix
 from dlag_node.problems import Array, Rows, loss_named, shard_bytes, stored_entries
-from dlag_node.wire.control import Assignment, Enrol, Peer, Report
-from dlag_node.wire.limits import MAX_NODES, PROTOCOL
+from dlag_node.wire.control import Assignment, Census, Enrol, Peer, Report
+from dlag_node.wire.limits import MAX_CENSUS_EDGES, MAX_CENSUS_NODES, MAX_NODES, PROTOCOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,16 @@ class Plan:
         """Every worker's assignment, from what all of them reported (in id order)."""
         mu_min = min(report.mu for report in reports)
         L_max = max(report.L for report in reports)
+        L_sample = max(report.L_sample for report in reports)
+        census = self._census(reports)
         common = asdict(self.settings) | {
             "protocol": PROTOCOL,
             "edges": self.graph.edges,
             "data": self.dataset.sha256,
             "mu_min": mu_min,
             "L_max": L_max,
+            "L_sample": L_sample,
+            "census": None if census is None else asdict(census),
         }
         del common["data_dir"]  # where the file lies is no part of what was agreed
         text = json.dumps(common, sort_keys=True)
@@ -123,6 +127,20 @@ class Plan:
                 spectrum=self.spectrum.values,
                 mu_min=mu_min,
                 L_max=L_max,
+                L_sample=L_sample,
+                census=census,
             )
             for i in range(self.nodes)
         ]
+
+    def _census(self, reports: Sequence[Report]) -> Census | None:
+        """What everybody may know of everybody; None where it would be too much to tell."""
+        edges = self.graph.edges
+        if self.nodes > MAX_CENSUS_NODES or len(edges) > MAX_CENSUS_EDGES:
+            return None
+        return Census(
+            edges=tuple(edges),
+            mu=tuple(report.mu for report in reports),
+            L_sum=tuple(report.L_sum for report in reports),
+            root_sum=tuple(report.root_sum for report in reports),
+        )

@@ -97,7 +97,7 @@ class Simulator:
         if outgoing is None:
             return engine
         for neighbor in engine.barrier.neighbors:
-            self._events.append(_Arrival(engine.node, neighbor, outgoing.frame))
+            self._events.append(_Arrival(engine.node, neighbor, outgoing.frame_for(neighbor)))
         return None
 
     def _pick(self) -> _Event:
@@ -124,7 +124,9 @@ def engines_of(plan: Plan) -> list[Engine]:
         rows, labels = shard_from(body, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
         problem = Problem(rows, labels, loss_named(enrol.problem), n0=enrol.n0, lam=enrol.lam)
         enrolments.append((enrol, problem))
-    reports = [Report("", f.samples, f.mu, f.L) for _, f in enrolments]
+    reports = [
+        Report("", f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum) for _, f in enrolments
+    ]
     return [
         engine_for(enrol, assignment, problem)
         for (enrol, problem), assignment in zip(enrolments, plan.assignments(reports), strict=True)

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dlag_node.errors import ConfigError
-from dlag_node.methods import admm, diging, dlag, exact_diffusion, extra, mdlag, msda, ssda
+from dlag_node.methods import (
+    adfs,
+    admm,
+    cola,
+    diging,
+    dlag,
+    dsba,
+    exact_diffusion,
+    extra,
+    fgm,
+    mdlag,
+    msda,
+    ssda,
+)
 from dlag_node.methods.flow import Array, Exchange, Flow, Inbox, Method, RoundReport
 from dlag_node.methods.gossip import Neighborhood
 from dlag_node.methods.spec import MethodSpec, parse_method
@@ -20,6 +33,10 @@ METHODS: dict[str, Callable[[MethodSpec, Worker], Method]] = {
     "exact-diffusion": exact_diffusion.build,
     "diging": diging.build,
     "admm": admm.build,
+    "fgm": fgm.build,
+    "cola": cola.build,
+    "dsba": dsba.build,
+    "adfs": adfs.build,
 }
 
 

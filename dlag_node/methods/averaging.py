@@ -1,4 +1,4 @@
-"""The averaging matrix W = I - U of the primal methods, from worker i's row of U."""
+"""The averaging matrix W = I - U of methods outside the dual family, from worker i's row of U."""
 
 from __future__ import annotations
 
@@ -26,17 +26,36 @@ class Averaging:
     def mix(self, own: Array, inbox: Inbox) -> Array:
         """sum over j in N(i) of W_ij v_j, as v_i - sum U_ij v_j."""
         with np.errstate(over="ignore", invalid="ignore"):  # the guard judges the numbers
-            change = self.hood.apply(own, inbox)
-            assert change is not None
-            return own - change
+            return own - self.difference(own, inbox)
+
+    def difference(self, own: Array, inbox: Inbox) -> Array:
+        """Column i of v (I - W): what v_i has more than the average around it."""
+        change = self.hood.apply(own, inbox)
+        assert change is not None
+        return change
 
     def halved(self) -> Averaging:
         """Row i of Wt = (I + W) / 2 = I - U/2."""
         return Averaging(self.hood.scaled(0.5), 0.5 * self.sigma_1)
 
 
-def averaging(worker: Worker, *, sigma: float) -> Averaging:
+# Eigenvalues of U from here on make I - U unstable, or nearly so.
+_UNSTABLE = 1.99
+
+
+def plain_averaging(worker: Worker) -> Averaging:
+    """W = I - U; or, where that would not be stable (the Laplacian), W = I - U / sigma_1(U).
+
+    The scaled W has no negative eigenvalue, and no negative entry either, since sigma_1 of a
+    Laplacian is above its largest degree.
+    """
+    return averaging(worker, sigma=_UNSTABLE, scaled_to=1.0)
+
+
+def averaging(worker: Worker, *, sigma: float, scaled_to: float | None = None) -> Averaging:
     """W = I - U / max(1, sigma_1(U) / sigma), so that lmin(W) >= 1 - sigma.
+
+    Where U must be scaled, its largest eigenvalue becomes `scaled_to`, or sigma itself.
 
     The methods need lmin(W) > -1, and smaller steps the nearer it comes. The metropolis and
     max-degree rules keep to it, if barely on dense bipartite graphs; U by the Laplacian is in
@@ -45,4 +64,5 @@ def averaging(worker: Worker, *, sigma: float) -> Averaging:
     largest = worker.spectrum.sigma_1
     if largest <= sigma:
         return Averaging(worker.hood, largest)
-    return Averaging(worker.hood.scaled(sigma / largest), sigma)
+    goal = sigma if scaled_to is None else scaled_to
+    return Averaging(worker.hood.scaled(goal / largest), goal)

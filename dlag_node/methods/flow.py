@@ -25,10 +25,12 @@ Flow = Generator["Exchange", Inbox, T]
 class Exchange:
     """One crossing of the barrier: the same vector for every neighbor, or None for silence.
 
-    A yielded vector is given away: the method never writes into it again.
+    With `to`, the vector is for those neighbors alone and the others hear silence. A yielded vector
+    is given away: the method never writes into it again.
     """
 
     payload: Array | None
+    to: frozenset[int] | None = None
 
 
 @dataclass(slots=True)

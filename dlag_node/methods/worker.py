@@ -10,7 +10,18 @@ from dlag_node.graphs.spectrum import Spectrum
 from dlag_node.methods.gossip import Neighborhood
 from dlag_node.problems import Problem
 
+_SHARED_STREAM = 0  # spawn key of the stream that all workers draw alike
 _PRIVATE_STREAM = 1  # spawn key of the workers' own random streams
+
+
+@dataclass(frozen=True, slots=True)
+class Everyone:
+    """The whole graph, and of every worker in id order what few methods need of all."""
+
+    edges: tuple[tuple[int, int], ...]
+    mu: tuple[float, ...]
+    L_sum: tuple[float, ...]  # sum_j L_ij
+    root_sum: tuple[float, ...]  # sum_j sqrt(1 + L_ij / mu_i)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +34,24 @@ class Worker:
     spectrum: Spectrum  # of U
     mu_min: float
     L_max: float
+    L_sample: float  # the largest over all nodes
     seed: int
+    everyone: Everyone | None = None  # not told on large meshes
+
+    @property
+    def nodes(self) -> int:
+        """n, the number of workers: U has that many eigenvalues."""
+        return len(self.spectrum.values)
 
     @property
     def kappa_F(self) -> float:
         """L_max / mu_min, the condition number of F."""
         return self.L_max / self.mu_min
+
+    def shared_stream(self) -> np.random.Generator:
+        """The stream from which all workers draw the same numbers."""
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(_SHARED_STREAM,))
+        return np.random.default_rng(sequence)
 
     def random_stream(self) -> np.random.Generator:
         """Worker i's own stream, spawned from the seed of the run."""

@@ -61,8 +61,9 @@ class Bootstrap:
         return enrol, Problem(rows, labels, loss, n0=enrol.n0, lam=enrol.lam)
 
     async def report(self, problem: Problem, address: str) -> Assignment:
-        """Tell m_i, mu_i and L_i; the assignment comes once every node has done so."""
-        self.tell(Report(address, problem.samples, problem.mu, problem.L))
+        """Tell m_i and the constants of f_i; the assignment comes once every node has done so."""
+        f = problem
+        self.tell(Report(address, f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum))
         return await self._hear(Assignment)
 
     def tell(self, message: FromNode) -> None:

@@ -133,6 +133,12 @@ class Links:
             if link.up:
                 self._put(link.route, raw)
 
+    def deal(self, raw_for: Callable[[int], bytes]) -> None:
+        """Send every neighbor whose link is up the round frame that is meant for it."""
+        for link in self._links.values():
+            if link.up:
+                self._put(link.route, raw_for(link.node))
+
     def resend(self, neighbor: int, raw: bytes) -> None:
         """Send a round frame again, to one neighbor."""
         self.control_bytes += len(raw)

@@ -105,7 +105,7 @@ class MeshNode:
     def _answer(self, neighbor: int, need: int) -> None:
         """Send everything from exchange `need` on, and Done again if we are."""
         for outgoing in self.engine.frames_from(need):
-            self.links.resend(neighbor, outgoing.raw)
+            self.links.resend(neighbor, outgoing.raw_for(neighbor))
         if self._said_goodbye:
             self.links.send(neighbor, Done(self.engine.seq))
 
@@ -168,7 +168,10 @@ class MeshNode:
     def _after(self, outgoing: Outgoing | None) -> None:
         self._need_after = _NEED_AFTER
         if outgoing is not None:
-            self.links.broadcast(outgoing.raw)
+            if outgoing.to is None:
+                self.links.broadcast(outgoing.raw)
+            else:
+                self.links.deal(outgoing.raw_for)
             return
         record, theta = self.engine.last_record, self.engine.method.theta
         assert record is not None

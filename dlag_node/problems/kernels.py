@@ -42,6 +42,31 @@ def sparse_dot(values: Array, columns: Index, start: Index, j: int, v: Array) ->
 
 
 @njit(cache=True, nogil=True)
+def dense_add_row(A: Array, j: int, scale: float, out: Array) -> None:
+    """out += scale * a_j."""
+    for t in range(A.shape[1]):
+        out[t] += scale * A[j, t]
+
+
+@njit(cache=True, nogil=True)
+def sparse_add_row(
+    values: Array, columns: Index, start: Index, j: int, scale: float, out: Array
+) -> None:
+    """out += scale * a_j, over the stored entries of row j."""
+    for t in range(start[j], start[j + 1]):
+        out[columns[t]] += scale * values[t]
+
+
+@njit(cache=True, nogil=True)
+def slopes_at_zero(code: int, b: Array) -> Array:
+    """l'(0) for every j."""
+    out = np.empty(b.shape[0])
+    for j in range(b.shape[0]):
+        out[j] = loss_slope(code, 0.0, b[j])
+    return out
+
+
+@njit(cache=True, nogil=True)
 def dense_add_slopes(A: Array, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
     """out += scale * sum_j l'(<a_j, theta>) a_j."""
     for j in range(A.shape[0]):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlag_node.errors import ConfigError
+from dlag_node.problems import kernels
 from dlag_node.problems.losses import Loss
 from dlag_node.problems.rows import Rows
 
@@ -72,6 +73,21 @@ class Problem:
         worst = float(self.rows.square_norms().max())
         return self.loss.curvature * worst * self.samples / self.n0
 
+    @cached_property
+    def L_of_samples(self) -> Array:
+        """L_ij = sup l'' ||a_j||^2 / n0 for every own sample j: the smoothness of (1/n0) l_j."""
+        return (self.loss.curvature / self.n0) * self.rows.square_norms()
+
+    @cached_property
+    def L_sum(self) -> float:
+        """sum_j L_ij."""
+        return float(self.L_of_samples.sum())
+
+    @cached_property
+    def root_sum(self) -> float:
+        """sum_j sqrt(1 + L_ij / mu_i): what ADFS draws this worker by."""
+        return float(np.sqrt(1.0 + self.L_of_samples / self.mu).sum())
+
     def value(self, theta: Array) -> float:
         """f_i(theta)."""
         total = self.rows.sum_losses(self.loss.code, self.labels, theta)
@@ -82,6 +98,11 @@ class Problem:
         out = self.mu * theta
         self.rows.add_slopes(self.loss.code, self.labels, theta, 1.0 / self.n0, out)
         return out
+
+    def slopes_at_zero(self) -> Array:
+        """l'_j(0) for every own sample j."""
+        slopes: Array = kernels.slopes_at_zero(self.loss.code, self.labels)
+        return slopes
 
     def hessian(self, theta: Array) -> Array:
         """The dim x dim Hessian of f_i at theta."""

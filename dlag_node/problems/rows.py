@@ -40,6 +40,14 @@ class DenseRows:
         """The number of features."""
         return int(self.A.shape[1])
 
+    def dot(self, j: int, v: Array) -> float:
+        """<a_j, v>."""
+        return float(kernels.dense_dot(self.A, j, v))
+
+    def add_row(self, j: int, scale: float, out: Array) -> None:
+        """out += scale * a_j."""
+        kernels.dense_add_row(self.A, j, scale, out)
+
     def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
         """out += scale * sum_j l'(<a_j, theta>) a_j."""
         kernels.dense_add_slopes(self.A, code, b, theta, scale, out)
@@ -89,6 +97,14 @@ class SparseRows:
     def samples(self) -> int:
         """m_i, the number of rows."""
         return len(self.start) - 1
+
+    def dot(self, j: int, v: Array) -> float:
+        """<a_j, v>."""
+        return float(kernels.sparse_dot(self.values, self.columns, self.start, j, v))
+
+    def add_row(self, j: int, scale: float, out: Array) -> None:
+        """out += scale * a_j."""
+        kernels.sparse_add_row(self.values, self.columns, self.start, j, scale, out)
 
     def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
         """out += scale * sum_j l'(<a_j, theta>) a_j."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from dlag_node.errors import LocalProtocolError, RemoteProtocolError
-from dlag_node.methods.flow import Exchange, Flow, Method, RoundReport
+from dlag_node.methods.flow import Array, Exchange, Flow, Method, RoundReport
 from dlag_node.rounds.barrier import Barrier
 from dlag_node.rounds.ledger import Ledger
 from dlag_node.rounds.record import Record
@@ -22,10 +22,26 @@ KEPT_FRAMES = 2
 
 @dataclass(slots=True)
 class Outgoing:
-    """A frame of ours, encoded once for every neighbor."""
+    """A frame of ours, encoded once for every neighbor, or for those in `to` alone.
+
+    Then the other neighbors get a skip of the same exchange: `silence`, and its bytes.
+    """
 
     frame: RoundFrame
     raw: bytes
+    to: frozenset[int] | None = None
+    silence: Skip | None = None
+    raw_silence: bytes = b""
+
+    def frame_for(self, neighbor: int) -> RoundFrame:
+        """What this neighbor is to hear."""
+        if self.to is None or self.silence is None or neighbor in self.to:
+            return self.frame
+        return self.silence
+
+    def raw_for(self, neighbor: int) -> bytes:
+        """The bytes of what this neighbor is to hear."""
+        return self.raw if self.to is None or neighbor in self.to else self.raw_silence
 
 
 class Engine:
@@ -119,6 +135,8 @@ class Engine:
         self.between_rounds = True
 
     def _frame(self, exchange: Exchange) -> Outgoing:
+        if exchange.to is not None:
+            return self._frame_for_some(exchange.payload, exchange.to)
         seq = self.barrier.seq
         frame: RoundFrame
         if exchange.payload is None:
@@ -129,3 +147,18 @@ class Engine:
         raw = self.codec.encode(frame)
         self._ledger.count(frame, raw)
         return Outgoing(frame, raw)
+
+    def _frame_for_some(self, payload: Array | None, to: frozenset[int]) -> Outgoing:
+        """A delta for the neighbors in `to`, a skip for the others."""
+        if strangers := to.difference(self.barrier.neighbors):
+            raise LocalProtocolError(
+                f"exchange {self.seq}: a vector for nodes {sorted(strangers)}, "
+                f"our neighbors are {self.barrier.neighbors}"
+            )
+        if payload is None or not to:
+            return self._frame(Exchange(None))
+        payload.flags.writeable = False
+        frame, silence = Delta(self.seq, payload), Skip(self.seq)
+        raw, raw_silence = self.codec.encode(frame), self.codec.encode(silence)
+        self._ledger.count_some(frame, raw, raw_silence, len(to))
+        return Outgoing(frame, raw, to, silence, raw_silence)

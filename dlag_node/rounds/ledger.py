@@ -16,7 +16,7 @@ class Ledger:
 
     def __init__(self, node: int, edges: int) -> None:
         self._node = node
-        self._edges = edges  # of this worker: each frame leaves over all of them
+        self._edges = edges  # of this worker: a frame leaves over each of them
         self._clear()
 
     def count(self, frame: RoundFrame, raw: bytes) -> None:
@@ -28,6 +28,14 @@ class Ledger:
         else:
             self._exchanges += SKIPPED
 
+    def count_some(self, delta: Delta, raw: bytes, raw_silence: bytes, reached: int) -> None:
+        """A delta about to leave to `reached` of the neighbors, and a skip to the others."""
+        silent = self._edges - reached
+        self._exchanges += SENT
+        self._payload_bytes += delta.vector.nbytes * reached
+        self._sent_bytes += len(raw) * reached + len(raw_silence) * silent
+        self._silent += silent
+
     def close(self, k: int, report: RoundReport) -> Record:
         """The record of round k; the next round starts from nothing."""
         deltas = self._exchanges.count(SENT)
@@ -35,8 +43,8 @@ class Ledger:
             self._node,
             k,
             self._exchanges,
-            deltas * self._edges,
-            (len(self._exchanges) - deltas) * self._edges,
+            deltas * self._edges - self._silent,
+            (len(self._exchanges) - deltas) * self._edges + self._silent,
             self._payload_bytes,
             self._sent_bytes,
             report.gradients,
@@ -50,6 +58,7 @@ class Ledger:
 
     def _clear(self) -> None:
         self._exchanges = ""
+        self._silent = 0  # edges with a skip in exchanges with a delta
         self._payload_bytes = 0
         self._sent_bytes = 0
         self.compute = 0.0

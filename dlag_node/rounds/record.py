@@ -13,9 +13,10 @@ SKIPPED = "s"
 class Record:
     """Worker i's round k, as one JSON line.
 
-    `exchanges` has one letter per exchange of the round, `D` for a delta and `s` for a skip
-    (MDLAG's round has K letters). Bytes are summed over the worker's edges. Only `compute` and
-    `wait`, in seconds, depend on the machine: everything else is equal wherever the run is made.
+    `exchanges` has one letter per exchange of the round, `D` for a delta to anybody and `s` for a
+    skip to all (MDLAG's round has K letters). Bytes are summed over the worker's edges. Only
+    `compute` and `wait`, in seconds, depend on the machine: everything else is equal wherever the
+    run is made.
     """
 
     node: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dlag_node.graphs.spectrum import Spectrum
 from dlag_node.methods import Neighborhood, Worker, build_method, parse_method
+from dlag_node.methods.worker import Everyone
 from dlag_node.problems import Problem
 from dlag_node.rounds.engine import Engine
 from dlag_node.wire.codec import Codec
-from dlag_node.wire.control import Assignment, Enrol
+from dlag_node.wire.control import Assignment, Census, Enrol
 
 
 def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem) -> Engine:
@@ -22,8 +23,16 @@ def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem) -> Engine
         spectrum=Spectrum(assignment.spectrum),
         mu_min=assignment.mu_min,
         L_max=assignment.L_max,
+        L_sample=assignment.L_sample,
+        everyone=_everyone(assignment.census),
         seed=assignment.seed,
     )
     method = build_method(parse_method(assignment.method, assignment.preset), worker)
     neighbors = [peer.node for peer in assignment.peers]
     return Engine(method, node=enrol.node, neighbors=neighbors, codec=Codec(method.width))
+
+
+def _everyone(census: Census | None) -> Everyone | None:
+    if census is None:
+        return None
+    return Everyone(census.edges, census.mu, census.L_sum, census.root_sum)

@@ -44,7 +44,8 @@ class Oracle:
         ||theta^k - grad f_i^*(x)||^2 <= (c/2) ||theta^{k-1} - grad f_i^*(x)||^2
 
     The draws of the stochastic solvers come from `rng`, the only state that lasts from one call to
-    the next: with its state restored, an oracle repeats itself to the last bit.
+    the next: with its state restored, an oracle repeats itself to the last bit. A `cold` oracle
+    starts from 0 in every call.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Oracle:
         stop: Stop,
         rng: np.random.Generator,
         max_epochs: int = 10_000,
+        cold: bool = False,
     ) -> None:
         if solver not in SOLVERS:
             raise ConfigError(f"unknown solver {solver!r}: expected one of {', '.join(SOLVERS)}")
@@ -64,6 +66,7 @@ class Oracle:
         self.stop = stop
         self.rng = rng
         self.max_epochs = max_epochs
+        self.cold = cold
         self._sub = Subproblem(problem)
         self._solver = SOLVERS[solver](self._sub)
 
@@ -80,7 +83,7 @@ class Oracle:
         # copies: x and start may be read-only, and belong to the caller
         self._sub.x[:] = x
         theta = np.empty(self._sub.dim)
-        theta[:] = start
+        theta[:] = 0.0 if self.cold else start
         outcome = self._solver.solve(Call(theta, stop, self.rng, self.max_epochs))
         self._check(outcome, stop)
         return Solution(outcome.theta, outcome.sample_gradients, outcome.epochs)

@@ -21,11 +21,11 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from dlag_node.problems import LOGISTIC, DenseRows, Problem, kernels, losses, rows_of
-from dlag_node.solvers import agd, katyusha, subproblem, svrg
+from dlag_node.solvers import agd, katyusha, prox, subproblem, svrg
 from dlag_node.solvers.oracle import Oracle
 from dlag_node.solvers.stops import Stop
 
-_MODULES: tuple[ModuleType, ...] = (losses, kernels, subproblem, katyusha, svrg, agd)
+_MODULES: tuple[ModuleType, ...] = (losses, kernels, subproblem, katyusha, svrg, agd, prox)
 _NAME = "dlag-warm-up"
 
 
@@ -105,6 +105,9 @@ def _touch_formulas(f: Problem, theta: NDArray[np.float64]) -> None:
         kernels.dense_dot(f.rows.A, 0, theta)
     else:
         kernels.sparse_dot(f.rows.values, f.rows.columns, f.rows.start, 0, theta)
+    f.rows.add_row(0, 0.0, theta)
+    f.slopes_at_zero()
+    prox.margin_of(f.loss.code, 1.0, f.loss.curvature, 1.0, 0.5, 0.5)
     for formula in (losses.loss_value, losses.loss_slope, losses.loss_bend):
         formula(f.loss.code, 1.0, 1.0)
 

@@ -5,7 +5,7 @@ Join         ->
              <-           Enrol            an id, and what the shard looks like
 Fetch (k)    ->
              <-           Chunk (k)        the shard's bytes, piece by piece
-Report       ->                            sample count, mu_i, L_i: never a sample
+Report       ->                            sample count and constants of f_i: never a sample
              <-           Assignment       once all have reported: neighbors, row of U, constants
 Started, Finished or Failed  ->            for the operator's eyes; nobody waits for them
 """
@@ -94,12 +94,18 @@ class Report:
     samples: int
     mu: float
     L: float
+    L_sample: float  # of the sample with the steepest loss, weighted as one of m_i
+    L_sum: float  # sum over own samples j of L_ij = sup l'' ||a_j||^2 / n0
+    root_sum: float  # sum over own samples j of sqrt(1 + L_ij / mu_i)
 
     def __post_init__(self) -> None:
         require(len(self.address) <= MAX_TEXT, "the address is too long")
         require(self.samples >= 1, f"samples is {self.samples}")
         require(math.isfinite(self.mu) and self.mu > 0, f"mu is {self.mu}")
         require(math.isfinite(self.L) and self.mu <= self.L, f"L is {self.L}, mu is {self.mu}")
+        require(math.isfinite(self.L_sample) and self.L_sample >= 0, f"L_sample is {self.L_sample}")
+        require(math.isfinite(self.L_sum) and self.L_sum >= 0, f"L_sum is {self.L_sum}")
+        require(math.isfinite(self.root_sum) and self.root_sum >= 1, f"root_sum is {self.root_sum}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,27 @@ class Peer:
     node: int
     address: str
     weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """The whole graph and what every node reported, in id order."""
+
+    edges: tuple[tuple[int, int], ...]
+    mu: tuple[float, ...]
+    L_sum: tuple[float, ...]
+    root_sum: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        nodes = len(self.mu)
+        require(
+            len(self.L_sum) == len(self.root_sum) == nodes,
+            f"{nodes} mu, {len(self.L_sum)} L_sum, {len(self.root_sum)} root_sum",
+        )
+        ends = [end for edge in self.edges for end in edge]
+        require(all(0 <= end < nodes for end in ends), f"an edge leaves the {nodes} nodes")
+        numbers = (*self.mu, *self.L_sum, *self.root_sum)
+        require(all(map(math.isfinite, numbers)), "a number is not finite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +153,15 @@ class Assignment:
     spectrum: tuple[float, ...]  # of U, descending
     mu_min: float
     L_max: float
+    L_sample: float  # the largest that a node reported
+    census: Census | None  # None on meshes above its limits
 
     def __post_init__(self) -> None:
         ids = [peer.node for peer in self.peers]
         require(ids == sorted(set(ids)), f"peers are {ids}, not in ascending id")
         require(self.rounds >= 1, f"rounds is {self.rounds}")
         require(self.seed >= 0, f"seed is {self.seed}")
-        numbers = (self.own_weight, self.mu_min, self.L_max, *self.spectrum)
+        numbers = (self.own_weight, self.mu_min, self.L_max, self.L_sample, *self.spectrum)
         weights = [peer.weight for peer in self.peers]
         require(all(map(math.isfinite, (*numbers, *weights))), "a number is not finite")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 PROTOCOL = 1  # spoken version; peers of another one are refused
 
 MAX_NODES = 10_000
+MAX_CENSUS_NODES = 1_000  # up to here everybody is told the whole graph
+MAX_CENSUS_EDGES = 10_000
 MAX_DIM = 10_000_000  # features
 MAX_VECTORS = 2  # of that many entries in one delta: a method may tell two of its vectors at once
 MAX_WIDTH = MAX_VECTORS * MAX_DIM  # entries of a delta: 160 MB

@@ -26,14 +26,14 @@ COUNTED = (
 
 
 DUAL = ("ssda", "msda", "dlag", "mdlag")
-PRIMAL = ("extra", "exact-diffusion", "diging", "admm")
+OTHERS = ("extra", "exact-diffusion", "diging", "admm", "fgm", "cola", "dsba", "adfs")
 
 
 @pytest.mark.parametrize(
     ("method", "topology"),
     [
         *((method, topology) for method in DUAL for topology in ("grid:5x5", "ring:6")),
-        *((method, "ring:6") for method in PRIMAL),
+        *((method, "ring:6") for method in OTHERS),
     ],
 )
 def test_processes_and_simulators_end_with_the_same_bits(
@@ -50,7 +50,7 @@ def test_processes_and_simulators_end_with_the_same_bits(
         assert deeds(tmp_path / "shuffled", node) == expected
         assert deeds(tmp_path / "real", node) == expected
     for field in ("deltas_skipped",):
-        assert (simulated.summary[field] > 0) == (method in ("dlag", "mdlag"))
+        assert (simulated.summary[field] > 0) == (method in ("dlag", "mdlag", "adfs"))
 
 
 def test_a_target_ends_the_run_in_the_same_round_everywhere(tmp_path: Path) -> None:

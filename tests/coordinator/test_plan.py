@@ -25,7 +25,15 @@ BASE = RunSettings(topology="grid:2x3")
 
 def reports(plan: Plan) -> list[Report]:
     return [
-        Report(f"tcp://10.0.0.{i}:9", len(plan.parts[i]), 0.1 + i / 100, 1.0 + i)
+        Report(
+            f"tcp://10.0.0.{i}:9",
+            len(plan.parts[i]),
+            0.1 + i / 100,
+            1.0 + i,
+            2.0 + i,
+            3.0 + i,
+            4.0 + i,
+        )
         for i in range(plan.nodes)
     ]
 
@@ -114,6 +122,11 @@ def test_an_assignment_is_a_row_of_U(topology: str, weights: str) -> None:
             assert {p.node: p.weight for p in assigned[peer.node].peers}[i] == peer.weight
         assert each.mu_min == 0.1
         assert each.L_max == float(plan.nodes)
+        assert each.L_sample == 1.0 + plan.nodes
+        assert each.census is not None
+        assert each.census.edges == plan.graph.edges
+        assert each.census.L_sum == tuple(3.0 + j for j in range(plan.nodes))
+        assert each.census.root_sum == tuple(4.0 + j for j in range(plan.nodes))
         assert len(each.spectrum) == plan.nodes
 
 

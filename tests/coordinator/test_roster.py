@@ -52,7 +52,15 @@ def joined(plan: Plan = PLAN) -> Roster:
 def report_of(plan: Plan, node: int) -> Report:
     rows, labels = plan.shard(node)
     problem = Problem(rows, labels, plan.loss, n0=plan.n0, lam=plan.settings.lam)
-    return Report(f"tcp://10.0.0.{node}:99", problem.samples, problem.mu, problem.L)
+    return Report(
+        f"tcp://10.0.0.{node}:99",
+        problem.samples,
+        problem.mu,
+        problem.L,
+        problem.L_sample,
+        problem.L_sum,
+        problem.root_sum,
+    )
 
 
 def assigned() -> Roster:
@@ -161,7 +169,13 @@ def test_a_node_too_many_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [Fetch(0), Report("tcp://h:1", 1, 0.1, 1.0), Started(), Finished(1), Failed("no")],
+    [
+        Fetch(0),
+        Report("tcp://h:1", 1, 0.1, 1.0, 1.0, 1.0, 1.0),
+        Started(),
+        Finished(1),
+        Failed("no"),
+    ],
     ids=lambda message: type(message).__name__,
 )
 def test_nothing_comes_before_a_join(message: FromNode) -> None:
@@ -233,7 +247,18 @@ def test_reports_that_do_not_add_up_end_the_run() -> None:
     for i in range(N - 1):
         roster.handle(peer(i), report_of(PLAN, i))
     last = report_of(PLAN, N - 1)
-    replies = roster.handle(peer(N - 1), Report(last.address, last.samples + 1, last.mu, last.L))
+    replies = roster.handle(
+        peer(N - 1),
+        Report(
+            last.address,
+            last.samples + 1,
+            last.mu,
+            last.L,
+            last.L_sample,
+            last.L_sum,
+            last.root_sum,
+        ),
+    )
     assert {type(each) for _, each in replies} == {Abort}
     assert roster.failure == "the nodes report 271 samples, the data has 270"
 
@@ -252,7 +277,7 @@ def test_a_node_cannot_skip_its_report(message: FromNode, words: str) -> None:
     for i in range(1, N - 1):
         roster.handle(peer(i), report_of(PLAN, i))
     missing = PLAN.n0 - sum(report_of(PLAN, i).samples for i in range(1, N - 1))
-    assert roster.handle(peer(N - 1), Report("tcp://h:1", missing, 0.1, 1.0)) == []
+    assert roster.handle(peer(N - 1), Report("tcp://h:1", missing, 0.1, 1.0, 1.0, 1.0, 1.0)) == []
     assert roster.failure is None
 
 
@@ -270,7 +295,13 @@ def test_nobody_reports_twice() -> None:
 MESSAGES = st.one_of(
     st.builds(Join, st.integers(0, 2), st.none() | st.integers(-1, N)),
     st.builds(Fetch, st.integers(-1, 2)),
-    st.builds(Report, st.just("tcp://h:1"), st.integers(1, 270), st.just(0.1), st.just(1.0)),
+    st.builds(
+        Report,
+        st.just("tcp://h:1"),
+        st.integers(1, 270),
+        st.just(0.1),
+        *[st.just(1.0)] * 4,
+    ),
     st.builds(Started),
     st.builds(Finished, st.integers(0, 9)),
 )

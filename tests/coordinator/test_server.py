@@ -97,7 +97,7 @@ async def test_two_clients_go_through_a_whole_run(hall: Hall) -> None:
         chunk = await client.ask(Fetch(0))
         assert isinstance(chunk, Chunk)
         assert len(chunk.body) == enrol.size
-        await client.say(Report(f"tcp://h:{i}", enrol.samples, 0.1, 1.0))
+        await client.say(Report(f"tcp://h:{i}", enrol.samples, 0.1, 1.0, 1.0, 1.0, 1.0))
     for i, client in enumerate(clients):
         assignment = await client.hear()
         assert isinstance(assignment, Assignment)

@@ -29,6 +29,7 @@ def worker() -> Worker:
         spectrum=Spectrum((1.5, 1.0, 0.75, 0.1, 0.0)),  # zeta = 1/15: K = 3
         mu_min=problem.mu,
         L_max=problem.L,
+        L_sample=problem.L_sample,
         seed=0,
     )
 

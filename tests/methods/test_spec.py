@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import pytest
 
 from dlag_node.errors import ConfigError
 from dlag_node.graphs import Spectrum
 from dlag_node.methods import METHODS, Method, Neighborhood, Worker, build_method, parse_method
+from dlag_node.methods.worker import Everyone
 from dlag_node.problems import LOGISTIC, Problem, rows_of
 
+PATH = Everyone(((0, 1), (1, 2)), (0.05,) * 3, (0.3,) * 3, (2.6,) * 3)
 
-def built(text: str, preset: str = "paper") -> Method:
+
+def built(text: str, preset: str = "paper", everyone: Everyone | None = PATH) -> Method:
     problem = Problem(rows_of([[1.0, 2.0]]), rows_of([[1.0]]).matrix()[0], LOGISTIC, n0=4, lam=0.1)
     worker = Worker(
         node=0,
@@ -19,7 +24,9 @@ def built(text: str, preset: str = "paper") -> Method:
         spectrum=Spectrum((1.0, 0.1, 0.0)),
         mu_min=problem.mu,
         L_max=problem.L,
+        L_sample=problem.L_sample,
         seed=0,
+        everyone=everyone,
     )
     return build_method(parse_method(text, preset), worker)
 
@@ -32,7 +39,7 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("sgd", "unknown method 'sgd': expected one of ssda, msda, dlag, mdlag"),
+        ("sgd", f"unknown method 'sgd': expected one of {', '.join(METHODS)}$"),
         ("DLAG", "unknown method 'DLAG'"),
         ("", "expected name or name:param=value"),
         ("dlag:", "expected name or name:param=value"),
@@ -82,11 +89,30 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("admm:c=inf", "c = inf: expected a positive number"),
         ("admm:c=1e308", "a quadratic of weight inf: expected a number of at least 0"),
         ("admm:tol=0", "tol = 0.0: expected a positive number"),
+        ("fgm:D=5", "fgm has no parameter 'D': expected one of eps, max_epochs, solver, start$"),
+        ("fgm:eps=small", "eps = 'small': expected a number$"),
+        ("fgm:eps=0", "eps = 0.0: expected a positive number"),
+        ("fgm:start=hot", "start = 'hot': expected one of cold, warm"),
+        ("fgm:solver=sgd", "unknown solver 'sgd': expected one of katyusha"),
+        ("cola:eps=1", "cola has no parameter 'eps': expected one of epochs, gamma, solver$"),
+        ("cola:gamma=2", "gamma = 2.0: expected 0 < gamma <= 1"),
+        ("cola:epochs=0", "epochs = 0: expected a whole number of at least 1"),
+        ("cola:epochs=1.5", "epochs = '1.5': expected a whole number"),
+        ("dsba:alpha=1", "dsba has no parameter 'alpha': expected one of alpha_L$"),
+        ("dsba:alpha_L=0", "alpha_L = 0.0: expected a positive number"),
+        ("adfs:rho=1", "adfs has no parameter 'rho': expected one of output$"),
+        ("adfs:output=x", "output = 'x': expected one of y, v"),
+        ("fgm:max_epochs=0", "max_epochs = 0: expected at least 1"),
     ],
 )
 def test_a_mistake_is_answered_with_what_was_expected(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         built(text)
+
+
+def test_adfs_without_the_whole_graph_is_refused() -> None:
+    with pytest.raises(ConfigError, match="adfs needs the whole graph"):
+        built("adfs", everyone=None)
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
@@ -97,10 +123,11 @@ def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("preset", ["paper", "theory"])
 def test_every_method_has_both_presets(name: str, preset: str) -> None:
-    parameters = built(name, preset).parameters
-    size = {"eta", "alpha_L", "c"} & parameters.keys()  # whatever the method calls its step
-    assert size
-    assert all(parameters[key] > 0 for key in size)
+    numbers = [
+        each for each in built(name, preset).parameters.values() if not isinstance(each, str)
+    ]
+    assert numbers
+    assert all(isfinite(each) and each >= 0 for each in numbers)
 
 
 def test_what_is_given_goes_over_the_preset() -> None:

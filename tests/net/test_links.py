@@ -353,7 +353,7 @@ async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
                 outgoing = engine.advance()
                 if outgoing is None:
                     continue
-                end.links.broadcast(outgoing.raw)
+                end.links.deal(outgoing.raw_for)
                 replay(end, engine)
             for end in ends:
                 end.pump()
@@ -363,7 +363,7 @@ async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
         with suppress(RemoteProtocolError):  # nothing before the first frame
             for kept in reversed(engine.frames_from(max(0, engine.seq - 1))):
                 for j in engine.barrier.neighbors:
-                    end.links.resend(j, kept.raw)
+                    end.links.resend(j, kept.raw_for(j))
 
     await street.until(move)
     for engine, other in zip(engines, reference, strict=True):

@@ -42,14 +42,14 @@ def to_target(method: str, seed: int = 0) -> ToTarget:
 
 
 @cache
-def to_target_on_R(method: str) -> ToTarget:
+def to_target_on_R(method: str, weights: str = "metropolis") -> ToTarget:
     """The run on instance R."""
-    return _run(instance_R(method))
+    return _run(instance_R(method, weights))
 
 
-def instance_R(method: str) -> Plan:
+def instance_R(method: str, weights: str = "metropolis") -> Plan:
     """The sizes of instance S, blocks of the file in its order."""
-    plan = heart_plan(method)
+    plan = heart_plan(method, weights=weights)
     ends = np.cumsum([len(part) for part in plan.parts])
     plan.parts = np.split(np.arange(plan.n0), ends[:-1])
     return plan

@@ -37,6 +37,8 @@ class Scripted:
 class Mixing:
     """Its next words depend on all that it heard, to the last bit; it skips now and then.
 
+    At times only some of its neighbors hear it, as many as it already knows to be there.
+
     Round k has `counts[k]` exchanges, the same number in every node.
     """
 
@@ -53,7 +55,7 @@ class Mixing:
     def round(self) -> Flow[RoundReport]:
         for _ in range(self.counts[self.k]):
             silent = (len(self.heard) * 7 + self.node * 3) % 4 == 0
-            inbox = yield Exchange(None if silent else self.theta)
+            inbox = yield Exchange(None if silent else self.theta, self._hearers())
             self.heard.append({j: None if v is None else tuple(v) for j, v in inbox.items()})
             total = 0.3 * self.theta
             for vector in inbox.values():
@@ -62,3 +64,9 @@ class Mixing:
             self.theta = total
         self.k += 1
         return RoundReport(gradients=self.k, step=float(np.linalg.norm(self.theta)), age=0)
+
+    def _hearers(self) -> frozenset[int] | None:
+        """Every third exchange some of the neighbors, None for all."""
+        if not self.heard or (len(self.heard) + self.node) % 3:
+            return None
+        return frozenset(j for j in self.heard[-1] if (j + len(self.heard)) % 2)

@@ -38,7 +38,7 @@ def run_in_order(engines: list[Engine], rounds: int) -> None:
         for engine, outgoing in zip(engines, spoken, strict=True):
             if outgoing is not None:
                 for j in engine.barrier.neighbors:
-                    engines[j].deliver(engine.node, outgoing.frame)
+                    engines[j].deliver(engine.node, outgoing.frame_for(j))
 
 
 class Adversary(RuleBasedStateMachine):
@@ -86,7 +86,7 @@ class Adversary(RuleBasedStateMachine):
         outgoing = engine.advance()
         if outgoing is not None:
             for j in engine.barrier.neighbors:
-                self.send(node, j, outgoing.raw)
+                self.send(node, j, outgoing.raw_for(j))
         return True
 
     @rule(pick=st.integers(0, 4))
@@ -127,7 +127,7 @@ class Adversary(RuleBasedStateMachine):
 
     def resend(self, sender: int, receiver: int, need: int) -> None:
         for outgoing in self.engines[sender].frames_from(need):
-            self.send(sender, receiver, outgoing.raw)
+            self.send(sender, receiver, outgoing.raw_for(receiver))
 
     @invariant()
     def nobody_is_two_ahead(self) -> None:

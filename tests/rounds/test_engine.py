@@ -161,6 +161,49 @@ def test_a_payload_is_given_away_read_only() -> None:
         sent[0] = 2.0
 
 
+class Whisper(Scripted):
+    """Speaks to some of its neighbors."""
+
+    def __init__(self, *to: frozenset[int] | None) -> None:
+        super().__init__([])
+        self.to = to
+
+    def round(self) -> Flow[RoundReport]:
+        for to in self.to:
+            yield Exchange(np.ones(DIM), to)
+        return RoundReport(gradients=0, step=0.0, age=0)
+
+
+def test_a_vector_for_some_is_a_skip_for_the_others_and_counted_by_edge() -> None:
+    method = Whisper(frozenset({4}), frozenset({1, 6}), None, frozenset())
+    engine = Engine(method, node=2, neighbors=NEIGHBORS, codec=Codec(DIM))
+    heard = []
+    for seq in range(4):
+        outgoing = engine.advance()
+        assert outgoing is not None
+        assert engine.frames_from(seq) == [outgoing]  # kept with both of its frames
+        frames = {j: outgoing.frame_for(j) for j in NEIGHBORS}
+        for j, frame in frames.items():
+            assert Codec(DIM).encode(frame) == outgoing.raw_for(j)
+            assert frame.seq == seq
+        heard.append([j for j, frame in frames.items() if isinstance(frame, Delta)])
+        neighbors_skip(engine)
+    engine.advance()
+    assert heard == [[4], [1, 6], [1, 4, 6], []]
+    record = engine.last_record
+    assert record is not None
+    assert (record.exchanges, record.deltas, record.skips) == ("DDDs", 6, 6)
+    assert record.payload_bytes == 6 * PAYLOAD
+    assert record.sent_bytes == 6 * DELTA_BYTES + 6 * SKIP_BYTES
+
+
+def test_a_vector_for_a_stranger_is_our_own_bug() -> None:
+    engine = Engine(Whisper(frozenset({3})), node=2, neighbors=NEIGHBORS, codec=Codec(DIM))
+    words = r"exchange 0: a vector for nodes \[3\], our neighbors are \(1, 4, 6\)"
+    with pytest.raises(LocalProtocolError, match=words):
+        engine.advance()
+
+
 def test_the_last_two_frames_are_kept() -> None:
     engine = engine_of([[1.0, None, 3.0, 4.0]])
     assert engine.frames_from(0) == []  # nothing sent yet

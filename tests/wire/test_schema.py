@@ -16,10 +16,22 @@ from hypothesis import strategies as st
 
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.wire import control, observing
-from dlag_node.wire.control import Assignment, Chunk, Enrol, Failed, Fetch, Join, Peer, Report
+from dlag_node.wire.control import (
+    Assignment,
+    Census,
+    Chunk,
+    Enrol,
+    Failed,
+    Fetch,
+    Join,
+    Peer,
+    Report,
+)
 from dlag_node.wire.frames import Abort, Refuse
 from dlag_node.wire.limits import (
     CHUNK_BYTES,
+    MAX_CENSUS_EDGES,
+    MAX_CENSUS_NODES,
     MAX_CONTROL_BYTES,
     MAX_DIM,
     MAX_NODES,
@@ -64,7 +76,13 @@ def enrols(draw: st.DrawFn) -> Enrol:
 def reports(draw: st.DrawFn) -> Report:
     mu = draw(st.floats(1e-300, 1e300))
     L = draw(st.floats(mu, 1e301))
-    return Report(draw(TEXTS), draw(st.integers(1, 10**9)), mu, L)
+    return Report(
+        draw(TEXTS),
+        draw(st.integers(1, 10**9)),
+        mu,
+        L,
+        *[draw(st.floats(1, 1e301)) for _ in range(3)],
+    )
 
 
 PEERS = st.lists(
@@ -84,6 +102,8 @@ ASSIGNMENTS = st.builds(
     spectrum=st.lists(FLOATS, max_size=6).map(tuple),
     mu_min=FLOATS,
     L_max=FLOATS,
+    L_sample=FLOATS,
+    census=st.none() | st.just(Census(((0, 1),), (0.1, 0.2), (1.0, 2.0), (3.0, 4.0))),
 )
 MESSAGES = st.one_of(
     st.builds(Join, WIDE, st.none() | WIDE),
@@ -127,6 +147,14 @@ def test_the_largest_assignment_fits() -> None:
     assert read(pack(largest), control.FROM_COORDINATOR) == largest
 
 
+def test_the_largest_census_fits() -> None:
+    n, floats = MAX_CENSUS_NODES, (0.1,) * MAX_CENSUS_NODES
+    census = Census(((n - 2, n - 1),) * MAX_CENSUS_EDGES, floats, floats, floats)
+    peers = tuple(Peer(j, "tcp://[fe80::1234:5678:9abc:def0]:65535", -0.5) for j in range(1, n))
+    largest = replace(assignment(), peers=peers, spectrum=floats, census=census)
+    assert read(pack(largest), control.FROM_COORDINATOR) == largest
+
+
 def test_the_largest_chunk_fits() -> None:
     chunk = Chunk(2**63, bytes(CHUNK_BYTES))
     assert read(pack(chunk), control.FROM_COORDINATOR, longest=16) == chunk
@@ -148,6 +176,8 @@ def assignment() -> Assignment:
         spectrum=(1.5, 0.0),
         mu_min=0.1,
         L_max=1.0,
+        L_sample=1.0,
+        census=None,
     )
 
 
@@ -169,6 +199,20 @@ OUT_OF_RANGE: dict[str, tuple[type[Any], dict[str, object], str]] = {
     "L nan": (Report, {"L": math.nan}, "L is nan"),
     "L inf": (Report, {"L": math.inf}, "L is inf"),
     "L below mu": (Report, {"L": 0.05}, "L is 0.05, mu is 0.1"),
+    "L_sample -1": (Report, {"L_sample": -1.0}, "L_sample is -1.0"),
+    "L_sample nan": (Report, {"L_sample": math.nan}, "L_sample is nan"),
+    "L_sum -1": (Report, {"L_sum": -1.0}, "L_sum is -1.0"),
+    "root_sum 0": (Report, {"root_sum": 0.0}, "root_sum is 0.0"),
+    "census of two lengths": (
+        Assignment,
+        {"census": [[], [0.1], [], [1.0]]},
+        "1 mu, 0 L_sum, 1 root_sum",
+    ),
+    "an edge to nowhere": (
+        Assignment,
+        {"census": [[[0, 1]], [0.1], [1.0], [1.0]]},
+        "an edge leaves the 1 nodes",
+    ),
     "rounds 0": (Assignment, {"rounds": 0}, "rounds is 0"),
     "peers out of order": (Assignment, {"peers": [[4, "a", 1.0], [1, "a", 1.0]]}, "[4, 1], not in"),
     "a peer twice": (Assignment, {"peers": [[4, "a", 1.0], [4, "a", 1.0]]}, "[4, 4], not in"),
@@ -199,7 +243,7 @@ GOOD: dict[type[Any], Any] = {
     Enrol: enrol(),
     Fetch: Fetch(0),
     Chunk: Chunk(0, b"x"),
-    Report: Report("tcp://h:1", 10, 0.1, 1.0),
+    Report: Report("tcp://h:1", 10, 0.1, 1.0, 1.0, 1.0, 1.0),
     Assignment: assignment(),
     Failed: Failed("why"),
     Horizon: Horizon(10, False),
