@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test lint types check bench lock clean
+.PHONY: setup demo test test-docker lint types check bench lock clean
 
 setup: $(READY)  ## .venv with everything in it; does nothing when it is up to date
 
@@ -20,6 +20,9 @@ demo: setup  ## the main job: 25 real node processes, heart data, report and fig
 
 test: setup  ## the whole test suite
 	$(BIN)/python -m pytest
+
+test-docker: setup  ## the image and the compose file on a Docker engine; BASE_IMAGE=... for another base
+	$(BIN)/python -m pytest tests/docker
 
 lint: setup  ## formatting, style, who may import whom
 	$(BIN)/ruff format --check .

@@ -24,7 +24,9 @@ Bind = Annotated[
 ]
 Advertise = Annotated[
     str | None,
-    typer.Option(envvar="DLAG_ADVERTISE", help="Where neighbors reach us, if not where we listen."),
+    typer.Option(
+        envvar="DLAG_ADVERTISE", help="Where neighbors reach us; where we listen if not said."
+    ),
 ]
 NodeId = Annotated[
     int | None, typer.Option("--id", envvar="DLAG_ID", help="Ask for this id; else any free one.")

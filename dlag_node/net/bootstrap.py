@@ -44,6 +44,7 @@ class Bootstrap:
 
     def __init__(self, context: zmq.Context[Socket], address: str, *, timeout: float) -> None:
         self.address = address
+        self.endpoint = address  # its name looked up, once we have joined
         self._timeout = timeout
         shadow: zmq.asyncio.Context = zmq.asyncio.Context.shadow(context.underlying)
         self._socket = shadow.socket(zmq.DEALER)
@@ -52,7 +53,8 @@ class Bootstrap:
 
     async def join(self, wanted: int | None) -> tuple[Enrol, Problem]:
         """Ask for a place, and fetch the shard that comes with it."""
-        self._socket.connect(await resolved(self.address))
+        self.endpoint = await resolved(self.address)
+        self._socket.connect(self.endpoint)
         self.tell(Join(PROTOCOL, wanted))
         enrol = await self._hear(Enrol)
         body = await self._fetch(enrol)

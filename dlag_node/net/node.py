@@ -14,15 +14,13 @@ from dlag_node.net.bootstrap import Bootstrap
 from dlag_node.net.links import Links
 from dlag_node.net.mesh import MeshNode
 from dlag_node.net.observer import Observed
-from dlag_node.net.sockets import Socket, check_address
+from dlag_node.net.sockets import Socket, check_address, reached_at
 from dlag_node.rounds.recorder import Recorder
 from dlag_node.rounds.worker import engine_for
 from dlag_node.wire.control import Finished, Started
 from dlag_node.wire.limits import MAX_VECTORS, frame_limit
 
 log = logging.getLogger(__name__)
-
-_ANY_HOST = ("0.0.0.0", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class NodeSettings:
 
     coordinator: str
     bind: str = "tcp://127.0.0.1:*"
-    advertise: str | None = None  # where neighbors reach us, if not where we bind
+    advertise: str | None = None  # where neighbors reach us; None: where we listen (`reached_at`)
     node: int | None = None
     out: Path | None = None
     observer: str | None = None
@@ -43,10 +41,6 @@ class NodeSettings:
         check_address(self.bind, wildcard=True)
         if self.advertise is not None:
             check_address(self.advertise)
-        elif any(self.bind.startswith(f"tcp://{host}:") for host in _ANY_HOST):
-            raise ConfigError(
-                f"bind = {self.bind} is no address that a neighbor can call: give --advertise too"
-            )
         if self.observer is not None:
             check_address(self.observer)
         for name in ("join_timeout", "neighbor_timeout"):
@@ -74,7 +68,8 @@ async def _take_part(
         # the address comes before the assignment, and with it before the method and its width
         links = Links(context, settings.bind, limit=frame_limit(MAX_VECTORS * problem.dim))
         stack.callback(links.close)
-        address = settings.advertise or links.address
+        address = settings.advertise or reached_at(links.address, coordinator.endpoint)
+        log.info("neighbors reach us at %s", address)
         assignment = await coordinator.report(problem, address)
         engine = engine_for(enrol, assignment, problem)
         observed = recorder = None

@@ -29,6 +29,7 @@ _RECONNECT_MAX_MS = 1_000
 _ADDRESS = re.compile(
     r"tcp://(?P<host>\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f/?#@:;\[\]]+):(?P<port>\*|[0-9]{1,5})"
 )
+_EVERYWHERE = ("0.0.0.0", "*")
 LINGER_MS = 2_000  # closing at once after sending would lose frames
 
 Socket = zmq.Socket[bytes]
@@ -98,6 +99,24 @@ async def resolved(address: str) -> str:
             raise ConfigError(f"address {address!r}: cannot look up {host!r}: {exc}") from exc
         host = str(found[0][4][0])
     return f"tcp://{host}:{port}"
+
+
+def reached_at(bound: str, endpoint: str) -> str:
+    """Where others reach who is bound to `bound`: there, unless that is every address we have.
+
+    Then it is our own address on the way to `endpoint`, which stands for the others: a container
+    need not be told its address. Connecting a UDP socket sends nothing, it asks for the route.
+    """
+    host, port = _host_and_port(bound)
+    if host not in _EVERYWHERE:
+        return bound
+    far, far_port = _host_and_port(endpoint)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((far, int(far_port)))
+        except OSError as exc:
+            raise ConfigError(f"no route to {endpoint}: {exc}: give --advertise") from exc
+        return f"tcp://{probe.getsockname()[0]}:{port}"
 
 
 def _host_and_port(address: str, *, wildcard: bool = False) -> tuple[str, str]:

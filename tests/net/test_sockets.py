@@ -9,7 +9,7 @@ import pytest
 import zmq
 
 from dlag_node.errors import ConfigError
-from dlag_node.net.sockets import Socket, bind, check_address, open_socket, resolved
+from dlag_node.net.sockets import Socket, bind, check_address, open_socket, reached_at, resolved
 
 
 @pytest.fixture
@@ -116,6 +116,29 @@ def test_the_real_port_is_told(context: zmq.Context[Socket], port: str) -> None:
     with open_socket(context, zmq.ROUTER, limit=100) as opened:
         address = bind(opened, f"tcp://127.0.0.1:{port}")
     assert re.fullmatch(r"tcp://127\.0\.0\.1:[1-9][0-9]*", address)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "boss.example"])
+def test_who_listens_at_one_address_is_reached_there(host: str) -> None:
+    assert reached_at(f"tcp://{host}:7", "tcp://127.0.0.1:5555") == f"tcp://{host}:7"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "*"])
+@pytest.mark.parametrize("far", ["127.0.0.1", "127.0.0.9"])
+def test_who_listens_everywhere_is_reached_on_the_way_to_the_others(
+    context: zmq.Context[Socket], host: str, far: str
+) -> None:
+    with open_socket(context, zmq.ROUTER, limit=100) as opened:
+        bound = bind(opened, f"tcp://{host}:*")
+        port = bound.rsplit(":", 1)[1]
+        # nobody listens there, and nobody need to: no packet leaves
+        assert reached_at(bound, f"tcp://{far}:9") == f"tcp://127.0.0.1:{port}"
+
+
+def test_others_that_no_route_leads_to_are_named() -> None:
+    nowhere = "tcp://255.255.255.255:9"  # a broadcast, which a socket may not do unasked
+    with pytest.raises(ConfigError, match=f"no route to {nowhere}: .*: give --advertise"):
+        reached_at("tcp://0.0.0.0:7", nowhere)
 
 
 def test_an_address_in_use_is_named(context: zmq.Context[Socket]) -> None:
