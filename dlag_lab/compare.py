@@ -7,6 +7,7 @@ was asked for the same thing is taken as it is, so an interrupted comparison goe
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from dlag_lab.runs import Run, RunRequest, identity
 from dlag_lab.simulate import engines_of
 from dlag_node.errors import ConfigError, ConvergenceError, RunAborted
 from dlag_node.methods import METHODS, parse_method
+
+log = logging.getLogger(__name__)
 
 _LONGEST_SLUG = 100  # characters; a file name may have 255
 _LONGEST_LABEL = 24  # characters, in legends
@@ -196,6 +199,7 @@ def _same(asked: dict[str, Any], found: dict[str, Any]) -> bool:
 def _made(request: RunRequest, view: CompareView) -> Outcome:
     method, seed = request.settings.method, request.settings.seed
     run = Run(request, view=view.of_run(method, seed))
+    log.info("%s, seed %d: under way in %s", method, seed, request.out)
     try:
         return Outcome(method, seed, request.out, run.execute())
     except (ConvergenceError, RunAborted) as exc:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -284,10 +283,10 @@ def test_an_interruption_leaves_what_is_finished(tmp_path: Path) -> None:
     finished = RunFolder(tmp_path / slug(SSDA) / "seed-0")
     under_way = RunFolder(tmp_path / slug(endless) / "seed-0")
     argv = ["compare", "--methods", f"{SSDA},{endless}", *SMALL, "--rounds", "1000000"]
-    with process(*argv, "--out", str(tmp_path), "--no-figures") as running:
-        deadline = monotonic() + DEADLINE
-        while not under_way.trajectory_path.exists() and monotonic() < deadline:
-            sleep(0.02)
+    argv += ["--out", str(tmp_path), "--no-figures", "--log-level", "info"]
+    with process(*argv) as running:
+        assert running.stderr is not None
+        assert any(str(under_way.path) in line for line in running.stderr)
         running.send_signal(signal.SIGINT)
         out, errors = running.communicate(timeout=DEADLINE)
     assert running.returncode == 130, errors
