@@ -114,6 +114,19 @@ def sparse_sum_losses(
 
 
 @njit(cache=True, nogil=True)
+def sparse_weighted_gram(
+    values: Array, columns: Index, start: Index, weights: Array, out: Array
+) -> None:
+    """out += sum_j w_j a_j a_j^T."""
+    for j in range(weights.shape[0]):
+        for t in range(start[j], start[j + 1]):
+            scaled = weights[j] * values[t]
+            row = columns[t]
+            for u in range(start[j], start[j + 1]):
+                out[row, columns[u]] += scaled * values[u]
+
+
+@njit(cache=True, nogil=True)
 def dense_bends(A: Array, code: int, b: Array, theta: Array) -> Array:
     """l''(<a_j, theta>) for every j."""
     out = np.empty(A.shape[0])

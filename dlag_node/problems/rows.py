@@ -71,6 +71,11 @@ class DenseRows:
         norms: Array = np.einsum("ij,ij->i", self.A, self.A)
         return norms
 
+    def weighted_norms(self, weights: Array) -> Array:
+        """sum_t w_t a_jt^2 for every j."""
+        norms: Array = (self.A * self.A) @ weights
+        return norms
+
     def largest_gram_eigenvalue(self) -> float:
         """lambda_max(A^T A)."""
         return _largest_eigenvalue(self.A)
@@ -123,13 +128,19 @@ class SparseRows:
 
     def weighted_gram(self, weights: Array) -> Array:
         """sum_j w_j a_j a_j^T, dim x dim, dense."""
-        A = self.matrix()
-        gram: Array = (A.multiply(weights[:, None]).T @ A).toarray()
+        gram: Array = np.zeros((self.dim, self.dim))
+        kernels.sparse_weighted_gram(self.values, self.columns, self.start, weights, gram)
         return gram
 
     def square_norms(self) -> Array:
         """||a_j||^2 for every j."""
         norms: Array = np.asarray(self.matrix().multiply(self.matrix()).sum(axis=1)).ravel()
+        return norms
+
+    def weighted_norms(self, weights: Array) -> Array:
+        """sum_t w_t a_jt^2 for every j."""
+        A = self.matrix()
+        norms: Array = A.multiply(A) @ weights
         return norms
 
     def largest_gram_eigenvalue(self) -> float:

@@ -49,26 +49,27 @@ class Solver(Protocol):
 
 
 def run_epochs(sub: Subproblem, call: Call, advance: Callable[[Index, bool], None]) -> Outcome:
-    """Epochs of a variance-reduced solver: a full gradient, then 2m steps that cost one each.
+    """Epochs of a variance-reduced solver: a full gradient, then steps that cost one each.
 
     `advance(draws, measured)` runs one epoch for each row of `draws`; `measured` says that the full
-    gradient of the first one is in place. Slopes at the snapshot are kept, so an epoch costs
-    m + 2m sample gradients. A stop rule with a norm looks at the full gradient with which an epoch
-    begins anyway: n epochs cost 3 m n + m, and a call that is done at the start costs m.
+    gradient of the first one is in place. Slopes at the snapshot are kept, so an epoch of 2m steps
+    (`Subproblem.epoch_steps`) costs m + 2m sample gradients. A stop rule with a norm looks at the
+    full gradient with which an epoch begins anyway: n such epochs cost 3 m n + m, and a call that
+    is done at the start costs m.
     """
-    m, stop, rng = sub.samples, call.stop, call.rng
+    m, steps, stop, rng = sub.samples, sub.epoch_steps, call.stop, call.rng
     if stop.fixed:
-        at_once = max(1, _DRAWS // (2 * m))
+        at_once = max(1, _DRAWS // steps)
         for done in range(0, stop.epochs, at_once):
             # a block of draws is the same stream of numbers as its epochs drawn one by one
             block = min(at_once, stop.epochs - done)
-            advance(rng.integers(m, size=(block, 2 * m)), False)
-        return Outcome(call.theta, 3 * m * stop.epochs, stop.epochs)
+            advance(rng.integers(m, size=(block, steps)), False)
+        return Outcome(call.theta, (m + steps) * stop.epochs, stop.epochs)
     relative, absolute = stop.bounds
     norm, floor = sub.gradient(call.theta)
     target, epochs = max(relative * norm, absolute), 0
     while norm > max(target, floor) and epochs < call.max_epochs:
-        advance(rng.integers(m, size=(1, 2 * m)), True)
+        advance(rng.integers(m, size=(1, steps)), True)
         epochs += 1
         norm, floor = sub.gradient(call.theta)
-    return Outcome(call.theta, m + 3 * m * epochs, epochs, norm, max(target, floor))
+    return Outcome(call.theta, m + (m + steps) * epochs, epochs, norm, max(target, floor))

@@ -81,11 +81,11 @@ class Katyusha:
     def __init__(self, sub: Subproblem) -> None:
         self._sub = sub
         self._pace = pace_of(sub)
-        tables = lag_tables(2 * sub.samples, self._pace) if sub.sparse else ()
+        tables = lag_tables(sub.epoch_steps, self._pace) if sub.sparse else ()
         self._tables: tuple[Array, ...] = tables
 
     def solve(self, call: Call) -> Outcome:
-        """Epochs of 3m sample gradients each; see `run_epochs`."""
+        """Epochs of 3m sample gradients each (for 2m steps); see `run_epochs`."""
         return run_epochs(self._sub, call, self.stepper(call.theta))
 
     def stepper(self, theta: Array) -> Callable[[Index, bool], None]:
@@ -104,13 +104,13 @@ class Katyusha:
 
 
 def pace_of(sub: Subproblem) -> Pace:
-    """tau_1, alpha and what follows from them, for 2m steps an epoch."""
-    m, sigma = sub.samples, sub.problem.mu
+    """tau_1, alpha and what follows from them; 2m stands for the steps of an epoch."""
+    steps, sigma = sub.epoch_steps, sub.problem.mu
     L = sub.problem.L_sample or sigma  # no sample has a feature: any L will do
-    tau1 = min(sqrt(2 * m * sigma / (3 * L)), 0.5)
+    tau1 = min(sqrt(steps * sigma / (3 * L)), 0.5)
     alpha = 1.0 / (3.0 * tau1 * L)
     q = 1.0 / (1.0 + alpha * sigma)
-    weights = -expm1(-2 * m * log1p(alpha * sigma)) / (q * alpha * sigma)
+    weights = -expm1(-steps * log1p(alpha * sigma)) / (q * alpha * sigma)
     return Pace(q, tau1, 1.0 - tau1 - _TAU2, alpha * tau1, weights)
 
 

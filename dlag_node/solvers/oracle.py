@@ -13,6 +13,7 @@ from dlag_node.errors import ConfigError, ConvergenceError
 from dlag_node.problems import Problem
 from dlag_node.solvers.agd import AGD
 from dlag_node.solvers.calls import Call, Outcome, Solver
+from dlag_node.solvers.chord import Chord
 from dlag_node.solvers.closed import Closed
 from dlag_node.solvers.katyusha import Katyusha
 from dlag_node.solvers.newton import Newton
@@ -23,7 +24,14 @@ from dlag_node.solvers.svrg import SVRG
 Array = NDArray[np.float64]
 
 SOLVERS: Mapping[str, Callable[[Subproblem], Solver]] = MappingProxyType(
-    {"katyusha": Katyusha, "svrg": SVRG, "agd": AGD, "newton": Newton, "closed": Closed}
+    {
+        "katyusha": Katyusha,
+        "svrg": SVRG,
+        "agd": AGD,
+        "newton": Newton,
+        "chord": Chord,
+        "closed": Closed,
+    }
 )
 
 
@@ -45,8 +53,10 @@ class Oracle:
 
     The draws of the stochastic solvers come from `rng`, the only state that lasts from one call to
     the next: with its state restored, an oracle repeats itself to the last bit. A `cold` oracle
-    starts from 0 in every call.
+    starts from 0 in every call. An epoch of a stochastic solver has `passes` m steps.
     """
+
+    STATE = ("rng",)
 
     def __init__(
         self,
@@ -57,17 +67,20 @@ class Oracle:
         rng: np.random.Generator,
         max_epochs: int = 10_000,
         cold: bool = False,
+        passes: int = 2,
     ) -> None:
         if solver not in SOLVERS:
             raise ConfigError(f"unknown solver {solver!r}: expected one of {', '.join(SOLVERS)}")
         if max_epochs < 1:
             raise ConfigError(f"max_epochs = {max_epochs}: expected at least 1")
+        if passes < 1:
+            raise ConfigError(f"passes = {passes}: expected at least 1")
         self.solver = solver
         self.stop = stop
         self.rng = rng
         self.max_epochs = max_epochs
         self.cold = cold
-        self._sub = Subproblem(problem)
+        self._sub = Subproblem(problem, passes=passes)
         self._solver = SOLVERS[solver](self._sub)
 
     def __call__(self, x: Array, start: Array) -> Solution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, log
 
 from dlag_node.errors import ConfigError
 
@@ -50,6 +50,20 @@ class Stop:
     def bounds(self) -> tuple[float, float]:
         """(R, TOL) such that the rule asks for ||g|| <= max(R ||g^0||, TOL)."""
         return (self.amount, 0.0) if self.rule == "relative" else (0.0, self.amount)
+
+    def efold(self, kappa: float) -> float:
+        """In so many calls the error shrinks by a factor of e, for a condition number; a bound.
+
+        An epoch of any solver does at least what a step of gradient descent does.
+        """
+        if self.fixed:
+            return kappa / self.amount
+        return -1.0 / log(self.amount) if self.rule == "relative" else 0.0
+
+    @property
+    def lasting(self) -> float:
+        """The gradient norm that is left however many calls there are: what no call contracts."""
+        return max(self.amount, EXACT.amount) if self.rule == "exact" else EXACT.amount
 
 
 EXACT = Stop("exact", 1e-10)  # the accuracy at which the paper calls a dual gradient exact

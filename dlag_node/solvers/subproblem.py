@@ -39,14 +39,16 @@ class Subproblem:
     """f_i(theta) - <theta, x> for an `x` that changes from call to call.
 
     `gradient` leaves margins and slopes of its point in `kept`, and the gradient itself in `g`.
+    An epoch of a stochastic solver has `passes` m steps.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, passes: int = 2) -> None:
         rows, loss = problem.rows, problem.loss
         square_norms = rows.square_norms()
         self.problem = problem
         self.samples = problem.samples
         self.dim = problem.dim
+        self.epoch_steps = passes * problem.samples
         self.sparse = not isinstance(rows, DenseRows)
         # compiled code is specialised to writable arrays: a read-only shard would compile anew
         self.arrays: tuple[NDArray[np.generic], ...] = tuple(

@@ -61,11 +61,11 @@ class SVRG:
         self._sub = sub
         L = sub.problem.L_sample or sub.problem.mu  # no sample has a feature: any L will do
         self._stride = Stride(1.0 / (1.0 + _STEP / L * sub.problem.mu), _STEP / L)
-        tables = (decay_table(2 * sub.samples, self._stride.q),) if sub.sparse else ()
+        tables = (decay_table(sub.epoch_steps, self._stride.q),) if sub.sparse else ()
         self._tables: tuple[Array, ...] = tables
 
     def solve(self, call: Call) -> Outcome:
-        """Epochs of 3m sample gradients each; see `run_epochs`."""
+        """Epochs of 3m sample gradients each (for 2m steps); see `run_epochs`."""
         return run_epochs(self._sub, call, self.stepper(call.theta))
 
     def stepper(self, theta: Array) -> Callable[[Index, bool], None]:

@@ -105,6 +105,7 @@ def _touch_formulas(f: Problem, theta: NDArray[np.float64]) -> None:
         kernels.dense_dot(f.rows.A, 0, theta)
     else:
         kernels.sparse_dot(f.rows.values, f.rows.columns, f.rows.start, 0, theta)
+        f.rows.weighted_gram(np.ones(f.samples))
     f.rows.add_row(0, 0.0, theta)
     f.slopes_at_zero()
     prox.margin_of(f.loss.code, 1.0, f.loss.curvature, 1.0, 0.5, 0.5)

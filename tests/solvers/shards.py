@@ -28,11 +28,18 @@ def shard(
 
 
 def oracle(
-    f: Problem, solver: str, stop: str, *, seed: int = 3, max_epochs: int = 10_000
+    f: Problem,
+    solver: str,
+    stop: str,
+    *,
+    seed: int = 3,
+    max_epochs: int = 10_000,
+    passes: int = 2,
 ) -> Oracle:
     """An oracle with a seed of its own."""
     rng = np.random.default_rng(seed)
-    return Oracle(f, solver=solver, stop=parse_stop(stop), rng=rng, max_epochs=max_epochs)
+    rule = parse_stop(stop)
+    return Oracle(f, solver=solver, stop=rule, rng=rng, max_epochs=max_epochs, passes=passes)
 
 
 def some_x(f: Problem) -> Array:

@@ -10,7 +10,7 @@ from dlag_node.problems import LOGISTIC, SQUARED, Array, Loss, Problem, rows_of
 from dlag_node.solvers import SOLVERS, Oracle, parse_stop
 from tests.solvers import shards
 
-ITERATIVE = ("katyusha", "svrg", "agd", "newton")
+ITERATIVE = ("katyusha", "svrg", "agd", "newton", "chord")
 STOCHASTIC = ("katyusha", "svrg")
 LOSSES = pytest.mark.parametrize("loss", [LOGISTIC, SQUARED], ids=lambda loss: loss.name)
 LAYOUTS = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
@@ -196,7 +196,9 @@ def test_a_shard_of_one_sample_or_of_empty_samples_is_solved(solver: str) -> Non
 
 
 def test_an_unknown_solver_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="'adam': expected one of katyusha, svrg, agd, newton"):
+    with pytest.raises(
+        ConfigError, match="'adam': expected one of katyusha, svrg, agd, newton, chord"
+    ):
         shards.oracle(shards.shard(), "adam", "epochs:1")
 
 

@@ -33,16 +33,18 @@ class Parts:
         return np.asarray(sum(self.gradient(j, theta) for j in range(len(self.b)))) / len(self.b)
 
 
-def plain_katyusha(f: Problem, x: Array, start: Array, rng: np.random.Generator) -> Array:
+def plain_katyusha(
+    f: Problem, x: Array, start: Array, rng: np.random.Generator, passes: int
+) -> Array:
     """Algorithm 1 of Allen-Zhu 2017, line by line."""
     parts, m, sigma, L = Parts(f), f.samples, f.mu, f.L_sample
-    tau2, tau1 = 0.5, min(sqrt(2 * m * sigma) / sqrt(3 * L), 0.5)
+    tau2, tau1 = 0.5, min(sqrt(passes * m * sigma) / sqrt(3 * L), 0.5)
     alpha = 1 / (3 * tau1 * L)
     y = z = snapshot = start
     for _ in range(EPOCHS):
         full = parts.mean(snapshot)
         total, weights = np.zeros(f.dim), 0.0
-        for k, j in enumerate(rng.integers(m, size=2 * m)):
+        for k, j in enumerate(rng.integers(m, size=passes * m)):
             v = tau1 * z + tau2 * snapshot + (1 - tau1 - tau2) * y
             estimate = full + parts.gradient(j, v) - parts.gradient(j, snapshot)
             ahead = (z - alpha * (estimate - x)) / (1 + alpha * sigma)
@@ -54,12 +56,12 @@ def plain_katyusha(f: Problem, x: Array, start: Array, rng: np.random.Generator)
     return snapshot
 
 
-def plain_svrg(f: Problem, x: Array, start: Array, rng: np.random.Generator) -> Array:
+def plain_svrg(f: Problem, x: Array, start: Array, rng: np.random.Generator, passes: int) -> Array:
     """Proximal SVRG with the last iterate as the next snapshot."""
     parts, step, w = Parts(f), 0.1 / f.L_sample, start
     for _ in range(EPOCHS):
         snapshot, full = w, parts.mean(w)
-        for j in rng.integers(f.samples, size=2 * f.samples):
+        for j in rng.integers(f.samples, size=passes * f.samples):
             estimate = full + parts.gradient(j, w) - parts.gradient(j, snapshot)
             w = (w - step * (estimate - x)) / (1 + step * f.mu)
     return w
@@ -67,20 +69,22 @@ def plain_svrg(f: Problem, x: Array, start: Array, rng: np.random.Generator) -> 
 
 @LAYOUTS
 @LOSSES
+@pytest.mark.parametrize("passes", [1, 2, 3])
 @pytest.mark.parametrize("lam", [1e-5, 1e-2, 3.0])  # tau_1 from small to its cap of 1/2
 @pytest.mark.parametrize(
     ("solver", "plain"), [("katyusha", plain_katyusha), ("svrg", plain_svrg)], ids=["k", "s"]
 )
 def test_the_kernel_is_the_algorithm(
-    solver: str, plain: object, lam: float, loss: Loss, sparse: bool
+    solver: str, plain: object, lam: float, passes: int, loss: Loss, sparse: bool
 ) -> None:
     assert callable(plain)
     f = shards.shard(loss, sparse=sparse, lam=lam)
     x, start = shards.some_x(f), np.linspace(-1, 1, f.dim)
-    found = shards.oracle(f, solver, f"epochs:{EPOCHS}", seed=5)(x, start).theta
-    expected = plain(f, x, start, np.random.default_rng(5))
+    found = shards.oracle(f, solver, f"epochs:{EPOCHS}", seed=5, passes=passes)(x, start)
+    expected = plain(f, x, start, np.random.default_rng(5), passes)
     # the same steps, rounded in another order
-    assert np.linalg.norm(found - expected) <= 1e-12 * np.linalg.norm(expected)
+    assert np.linalg.norm(found.theta - expected) <= 1e-12 * np.linalg.norm(expected)
+    assert found.sample_gradients == EPOCHS * (passes + 1) * f.samples
 
 
 @LOSSES
