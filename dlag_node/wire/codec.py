@@ -8,6 +8,7 @@ import msgpack
 import numpy as np
 
 from dlag_node.errors import LocalProtocolError, RemoteProtocolError
+from dlag_node.rounding import FORM_OF_CODE, Rounded, values_of
 from dlag_node.wire.frames import (
     Abort,
     Delta,
@@ -29,6 +30,7 @@ _Control = Hello | Need | Who | Refuse | Done | Abort
 _CONTROL: dict[int, type[_Control]] = {
     kind.CODE: kind for kind in (Hello, Welcome, Need, Who, Refuse, Done, Abort)
 }
+_FIELDS: dict[object, int] = {Delta.CODE: 3, Skip.CODE: 2, Delta.ROUNDED_CODE: 4}
 _FLOAT = np.dtype("<f8")
 _SWAP = sys.byteorder == "big"
 
@@ -37,7 +39,7 @@ class Codec:
     """Encodes and decodes the frames of one run, whose vectors have `width` entries.
 
     On the wire a Delta is `[1, seq, bin]`, `bin` being the vector's 8 * width bytes, a Skip is
-    `[2, seq]`; every other frame is written by the schema.
+    `[2, seq]`, a rounded Delta `[10, seq, form, bin]`; every other frame is written by the schema.
     """
 
     def __init__(self, width: int) -> None:
@@ -61,6 +63,8 @@ class Codec:
                     f"exchange {frame.seq}: a delta of shape {vector.shape}, dtype {vector.dtype}; "
                     f"expected {self.width} finite float64"
                 )
+            if frame.rounded is not None:
+                return self._rounded(frame.seq, frame.rounded)
             body = vector.astype(_FLOAT) if _SWAP else np.ascontiguousarray(vector)
             raw: bytes = self._packer.pack((1, frame.seq, body.data.cast("B")))
             return raw
@@ -73,7 +77,7 @@ class Codec:
         """The frame in `raw`; anything that is none is a RemoteProtocolError naming `peer`."""
         items = unpack_array(raw, self.frame_limit, peer)
         code = items[0]
-        if type(code) is int and 1 <= code <= 2:
+        if type(code) is int and (1 <= code <= 2 or code == Delta.ROUNDED_CODE):
             return self._round_frame(items, peer)
         kind = _CONTROL.get(code) if type(code) is int else None
         if kind is None:
@@ -82,22 +86,38 @@ class Codec:
 
     def _round_frame(self, items: list[object], peer: object) -> RoundFrame:
         code, size = items[0], len(items)
-        if size != (3 if code == 1 else 2):
+        if size != _FIELDS[code]:
             raise RemoteProtocolError(f"{peer} sent a round frame of {size} fields")
         seq = items[1]
         if type(seq) is not int or not 0 <= seq < MAX_SEQ:
             raise RemoteProtocolError(f"{peer} sent exchange {shown(seq)}, expected 0 to {MAX_SEQ}")
         if code == 2:
             return Skip(seq)
-        body = items[2]
-        if type(body) is not bytes or len(body) != self._vector_bytes:
-            found = f"{len(body)} bytes" if type(body) is bytes else f"a {type(body).__name__}"
-            raise RemoteProtocolError(
-                f"{peer} sent exchange {seq} with {found}, expected {self._vector_bytes} bytes"
-            )
-        vector = np.frombuffer(body, _FLOAT)  # read-only: the bytes are ours alone
+        rounded = None
+        if code == Delta.CODE:
+            # read-only: the bytes are ours alone
+            vector = np.frombuffer(self._body(items[2], self._vector_bytes, seq, peer), _FLOAT)
+        else:
+            form = FORM_OF_CODE.get(items[2]) if type(items[2]) is int else None
+            if form is None:
+                raise RemoteProtocolError(f"{peer} sent exchange {seq} in form {shown(items[2])}")
+            body = self._body(items[3], form.size(self.width), seq, peer)
+            vector = values_of(body, form)
+            rounded = Rounded(form, body, vector)
         if not all_finite(vector):
             raise RemoteProtocolError(
                 f"{peer} sent exchange {seq} with entries that are not finite"
             )
-        return Delta(seq, vector)
+        return Delta(seq, vector, rounded)
+
+    @staticmethod
+    def _body(body: object, size: int, seq: int, peer: object) -> bytes:
+        """The bytes of a vector, if there are as many as there must be."""
+        if type(body) is bytes and len(body) == size:
+            return body
+        found = f"{len(body)} bytes" if type(body) is bytes else f"a {type(body).__name__}"
+        raise RemoteProtocolError(f"{peer} sent exchange {seq} with {found}, expected {size} bytes")
+
+    def _rounded(self, seq: int, vector: Rounded) -> bytes:
+        raw: bytes = self._packer.pack((Delta.ROUNDED_CODE, seq, vector.form.code, vector.body))
+        return raw

@@ -122,19 +122,25 @@ class Census:
     """The whole graph and what every node reported, in id order."""
 
     edges: tuple[tuple[int, int], ...]
+    weights: tuple[float, ...]  # U_ij of every edge
     mu: tuple[float, ...]
+    L: tuple[float, ...]
     L_sum: tuple[float, ...]
     root_sum: tuple[float, ...]
 
     def __post_init__(self) -> None:
         nodes = len(self.mu)
         require(
-            len(self.L_sum) == len(self.root_sum) == nodes,
-            f"{nodes} mu, {len(self.L_sum)} L_sum, {len(self.root_sum)} root_sum",
+            len(self.L) == len(self.L_sum) == len(self.root_sum) == nodes,
+            f"{nodes} mu, {len(self.L)} L, {len(self.L_sum)} L_sum, {len(self.root_sum)} root_sum",
+        )
+        require(
+            len(self.weights) == len(self.edges),
+            f"{len(self.edges)} edges, {len(self.weights)} weights",
         )
         ends = [end for edge in self.edges for end in edge]
         require(all(0 <= end < nodes for end in ends), f"an edge leaves the {nodes} nodes")
-        numbers = (*self.mu, *self.L_sum, *self.root_sum)
+        numbers = (*self.weights, *self.mu, *self.L, *self.L_sum, *self.root_sum)
         require(all(map(math.isfinite, numbers)), "a number is not finite")
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ddot
 
-from dlag_node.wire.limits import MAX_NODES, MAX_SEQ, MAX_TEXT, require
+from dlag_node.rounding import Rounded
+from dlag_node.wire.limits import MAX_BACK, MAX_NODES, MAX_SEQ, MAX_TEXT, require
 
 Array = NDArray[np.float64]
 
@@ -23,11 +24,21 @@ Array = NDArray[np.float64]
 # The two frames of a round are made for each message: not frozen, which would double their cost.
 @dataclass(slots=True, eq=False)
 class Delta:
-    """A vector for exchange `seq`: little-endian float64 on the wire, all finite."""
+    """A vector for exchange `seq`: little-endian float64 on the wire, all finite.
+
+    Where it was rounded, `rounded` holds the shorter body that travels in its place.
+    """
 
     CODE: ClassVar[int] = 1
+    ROUNDED_CODE: ClassVar[int] = 10
     seq: int
     vector: Array
+    rounded: Rounded | None = None
+
+    @property
+    def payload_bytes(self) -> int:
+        """The bytes of the vector alone, as it travels."""
+        return self.vector.nbytes if self.rounded is None else len(self.rounded.body)
 
 
 @dataclass(slots=True)
@@ -40,7 +51,11 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First words on a link, from the side that connected; `need` is the exchange it is at."""
+    """First words on a link, from the side that connected.
+
+    `need` is the exchange it is at, `back` how many rounds it may fall back by should it crash, and
+    `address` where it can be called: not where it was, perhaps.
+    """
 
     CODE: ClassVar[int] = 3
     version: int
@@ -48,12 +63,16 @@ class Hello:
     config: str
     node: int
     need: int
+    back: int
+    address: str
 
     def __post_init__(self) -> None:
         require(0 <= self.node < MAX_NODES, f"node is {self.node}")
+        require(0 <= self.back <= MAX_BACK, f"back is {self.back}")
         _check_seq(self.need)
         _check_text(self.run)
         _check_text(self.config)
+        _check_text(self.address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The node has all of its links; CPU seconds and resident bytes so far."""
+    """The node has all of its links; rounds finished, CPU seconds and resident bytes so far."""
 
     CODE: ClassVar[int] = 40
     node: int
+    rounds: int  # more than 0: it comes from a checkpoint
     cpu: float
     resident: int
 

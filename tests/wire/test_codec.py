@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlag_node.errors import LocalProtocolError, RemoteProtocolError
+from dlag_node.rounding import FORMS, rounded
 from dlag_node.wire import (
     Abort,
     Delta,
@@ -27,7 +28,7 @@ from dlag_node.wire import (
     Who,
 )
 from dlag_node.wire.codec import Codec
-from dlag_node.wire.limits import MAX_NODES, MAX_SEQ, MAX_TEXT, MAX_WIDTH
+from dlag_node.wire.limits import MAX_BACK, MAX_NODES, MAX_SEQ, MAX_TEXT, MAX_WIDTH
 
 DIM = 13
 CODEC = Codec(DIM)
@@ -40,6 +41,8 @@ HELLOS = {
     "config": TEXTS,
     "node": st.integers(0, MAX_NODES - 1),
     "need": SEQS,
+    "back": st.integers(0, MAX_BACK),
+    "address": TEXTS,
 }
 CONTROL = st.one_of(
     st.builds(Hello, **HELLOS),
@@ -62,6 +65,19 @@ def test_a_delta_comes_back_bit_for_bit(seq: int, entries: list[float]) -> None:
     assert back.seq == seq
     assert back.vector.tobytes() == vector.tobytes()
     assert not back.vector.flags.writeable
+
+
+@given(seq=SEQS, entries=st.lists(FINITE, min_size=1, max_size=40), name=st.sampled_from([*FORMS]))
+def test_a_rounded_delta_comes_back_bit_for_bit(seq: int, entries: list[float], name: str) -> None:
+    vector = rounded(np.clip(np.array(entries), -3e38, 3e38), FORMS[name])
+    codec = Codec(len(entries))
+    raw = codec.encode(Delta(seq, vector.values, vector))
+    back = codec.decode(raw, "neighbor 1")
+    assert isinstance(back, Delta)
+    assert back.vector.tobytes() == vector.values.tobytes()
+    assert back.payload_bytes == FORMS[name].size(len(entries))
+    assert back.payload_bytes <= len(raw) <= back.payload_bytes + 16
+    assert codec.encode(back) == raw
 
 
 def test_the_edges_of_float64_come_back_bit_for_bit() -> None:
@@ -169,7 +185,7 @@ def nested(depth: int, width: int = 1) -> bytes:
 
 LIMIT = CODEC.frame_limit
 NO_MESSAGE = "bytes that are no message"
-HELLO = (3, 1, "run", "config", 4, 0)
+HELLO = (3, 1, "run", "config", 4, 0, 2, "tcp://h:1")
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "empty": (b"", f"sent 0 {NO_MESSAGE}"),
     "trailing byte": (packed(2, 3) + b"\x00", f"sent 4 {NO_MESSAGE}"),
@@ -187,7 +203,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "map inside": (packed(2, {"seq": 1}), NO_MESSAGE),
     "empty array": (b"\x90", "sent a list where"),
     "code 0": (packed(0, 3), "a frame of unknown type 0"),
-    "code 10": (packed(10, 3), "a frame of unknown type 10"),
+    "code 11": (packed(11, 3), "a frame of unknown type 11"),
     "code -1": (packed(-1, 3), "a frame of unknown type -1"),
     "code 2^64 - 1": (packed(2**64 - 1, 3), "a frame of unknown type 18446744073709551615"),
     "bool as code": (packed(True, 3, body()), "a frame of unknown type True"),
@@ -220,6 +236,21 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "signalling nan": (packed(1, 3, signalling_nan()), "entries that are not finite"),
     "inf": (packed(1, 3, body(math.inf)), "exchange 3 with entries that are not finite"),
     "-inf": (packed(1, 3, body(-math.inf, 0)), "exchange 3 with entries that are not finite"),
+    "rounded of 3 fields": (packed(10, 3, bytes(52)), "a round frame of 3 fields"),
+    "rounded of 5 fields": (packed(10, 3, 1, bytes(52), 0), "a round frame of 5 fields"),
+    "rounded in form 0": (packed(10, 3, 0, bytes(52)), "exchange 3 in form 0"),
+    "rounded in form 4": (packed(10, 3, 4, bytes(15)), "exchange 3 in form 4"),
+    "rounded in form True": (packed(10, 3, True, bytes(52)), "exchange 3 in form True"),
+    "rounded in form nil": (packed(10, 3, None, bytes(52)), "exchange 3 in form None"),
+    "rounded in form [1]": (packed(10, 3, [1], bytes(52)), "exchange 3 in form a list of 1"),
+    "f4, one byte short": (packed(10, 3, 1, bytes(51)), "with 51 bytes, expected 52"),
+    "f2 as f4": (packed(10, 3, 2, bytes(52)), "with 52 bytes, expected 28"),
+    "i1 without its exponent": (packed(10, 3, 3, bytes(DIM)), "with 13 bytes, expected 15"),
+    "i1, nil body": (packed(10, 3, 3, None), "with a NoneType, expected 15 bytes"),
+    "f4 nan": (packed(10, 3, 1, b"\xff" * 52), "exchange 3 with entries that are not finite"),
+    "f2 inf": (packed(10, 3, 2, b"\0\0" + b"\x00\x7c" * DIM), "entries that are not finite"),
+    "i1 to the sky": (packed(10, 3, 3, b"\xff\x7f" + b"\x01" * DIM), "entries that are not finite"),
+    "rounded, huge seq": (packed(10, MAX_SEQ, 1, bytes(52)), "sent exchange 9007199254740992"),
     "ext": (packed(2, msgpack.ExtType(5, b"x")), NO_MESSAGE),
     "timestamp of 4 bytes": (packed(2, msgpack.Timestamp(1)), NO_MESSAGE),
     "timestamp of 12 bytes": (packed(2, msgpack.Timestamp(2**40, 1)), NO_MESSAGE),
@@ -233,18 +264,21 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "bytes that say 2^32 - 1": (b"\x93\x01\x03\xc6\xff\xff\xff\xff", NO_MESSAGE),
     "bad UTF-8 in a hello": (b"\x96\x03\x01\xa2\xff\xfe\xa1c\x04\x00", NO_MESSAGE),
     "surrogates in a hello": (b"\x96\x03\x01\xa3\xed\xa0\x80\xa1c\x04\x00", NO_MESSAGE),
-    "hello of 4 fields": (packed(*HELLO[:-1]), "a Hello of 4 fields, expected 5"),
-    "hello of 6 fields": (packed(*HELLO, 0), "a Hello of 6 fields, expected 5"),
+    "hello of 6 fields": (packed(*HELLO[:-1]), "a Hello of 6 fields, expected 7"),
+    "hello of 8 fields": (packed(*HELLO, 0), "a Hello of 8 fields, expected 7"),
     "hello, version": (packed(3, "1", *HELLO[2:]), "Hello.version is '1', expected int"),
     "hello, bool version": (packed(3, True, *HELLO[2:]), "Hello.version is True, expected int"),
-    "hello, run": (packed(3, 1, b"run", "config", 4, 0), "Hello.run is a bytes of 3, expected str"),
-    "hello, config": (packed(3, 1, "run", None, 4, 0), "Hello.config is None, expected str"),
-    "hello, node": (packed(3, 1, "run", "config", 4.0, 0), "Hello.node is 4.0, expected int"),
-    "hello, node -1": (packed(3, 1, "run", "config", -1, 0), "a bad Hello: node is -1"),
-    "hello, node 10,000": (packed(3, 1, "run", "config", MAX_NODES, 0), "node is 10000"),
-    "hello, need": (packed(3, 1, "run", "config", 4, -1), "exchange -1 is out of range"),
-    "hello, long run": (packed(3, 1, "r" * 2_001, "c", 4, 0), "a text of 2001 characters"),
-    "welcome, need": (packed(4, 1, "run", "config", 4, MAX_SEQ), "a bad Welcome: exchange"),
+    "hello, run": (packed(3, 1, b"run", *HELLO[3:]), "Hello.run is a bytes of 3, expected str"),
+    "hello, config": (packed(3, 1, "run", None, *HELLO[4:]), "Hello.config is None, expected str"),
+    "hello, node": (packed(*HELLO[:4], 4.0, *HELLO[5:]), "Hello.node is 4.0, expected int"),
+    "hello, node -1": (packed(*HELLO[:4], -1, *HELLO[5:]), "a bad Hello: node is -1"),
+    "hello, back -1": (packed(*HELLO[:6], -1, "tcp://h:1"), "a bad Hello: back is -1"),
+    "hello, far back": (packed(*HELLO[:6], 2_001, "tcp://h:1"), "a bad Hello: back is 2001"),
+    "hello, address": (packed(*HELLO[:7], 5), "Hello.address is 5, expected str"),
+    "hello, node 10,000": (packed(*HELLO[:4], MAX_NODES, *HELLO[5:]), "node is 10000"),
+    "hello, need": (packed(*HELLO[:5], -1, *HELLO[6:]), "exchange -1 is out of range"),
+    "hello, long run": (packed(3, 1, "r" * 2_001, *HELLO[3:]), "a text of 2001 characters"),
+    "welcome, need": (packed(4, *HELLO[1:5], MAX_SEQ, *HELLO[6:]), "a bad Welcome: exchange"),
     "need of nothing": (packed(5), "a Need of 0 fields, expected 1"),
     "need, negative": (packed(5, -1), "a bad Need: exchange -1 is out of range"),
     "need, bool": (packed(5, False), "Need.seq is False, expected int"),
@@ -271,7 +305,7 @@ def test_hostile_bytes_are_an_error_that_names_the_peer(raw: bytes, words: str) 
     [
         Delta(300, np.arange(1.0, DIM + 1)),
         Skip(300),
-        Hello(1, "run", "config", 4, 300),
+        Hello(1, "run", "config", 4, 300, 2, "tcp://h:1"),
         Need(300),
         Refuse("not of this run"),
     ],

@@ -103,7 +103,8 @@ ASSIGNMENTS = st.builds(
     mu_min=FLOATS,
     L_max=FLOATS,
     L_sample=FLOATS,
-    census=st.none() | st.just(Census(((0, 1),), (0.1, 0.2), (1.0, 2.0), (3.0, 4.0))),
+    census=st.none()
+    | st.just(Census(((0, 1),), (-1.0,), (0.1, 0.2), (0.5, 1.0), (1.0, 2.0), (3.0, 4.0))),
 )
 MESSAGES = st.one_of(
     st.builds(Join, WIDE, st.none() | WIDE),
@@ -117,7 +118,7 @@ MESSAGES = st.one_of(
     st.builds(Failed, TEXTS),
     st.builds(Refuse, TEXTS),
     st.builds(Abort, TEXTS),
-    st.builds(Ready, WIDE, FLOATS, WIDE),
+    st.builds(Ready, WIDE, WIDE, FLOATS, WIDE),
     st.builds(Snapshots, WIDE, WIDE, WIDE, WIDE, WIDE, st.binary(max_size=80)),
     st.builds(Farewell, WIDE, WIDE, WIDE, FLOATS, WIDE, FLOATS, WIDE),
     st.builds(Horizon, WIDE, st.booleans()),
@@ -149,7 +150,14 @@ def test_the_largest_assignment_fits() -> None:
 
 def test_the_largest_census_fits() -> None:
     n, floats = MAX_CENSUS_NODES, (0.1,) * MAX_CENSUS_NODES
-    census = Census(((n - 2, n - 1),) * MAX_CENSUS_EDGES, floats, floats, floats)
+    census = Census(
+        ((n - 2, n - 1),) * MAX_CENSUS_EDGES,
+        (-0.123456789,) * MAX_CENSUS_EDGES,
+        floats,
+        floats,
+        floats,
+        floats,
+    )
     peers = tuple(Peer(j, "tcp://[fe80::1234:5678:9abc:def0]:65535", -0.5) for j in range(1, n))
     largest = replace(assignment(), peers=peers, spectrum=floats, census=census)
     assert read(pack(largest), control.FROM_COORDINATOR) == largest
@@ -205,12 +213,22 @@ OUT_OF_RANGE: dict[str, tuple[type[Any], dict[str, object], str]] = {
     "root_sum 0": (Report, {"root_sum": 0.0}, "root_sum is 0.0"),
     "census of two lengths": (
         Assignment,
-        {"census": [[], [0.1], [], [1.0]]},
-        "1 mu, 0 L_sum, 1 root_sum",
+        {"census": [[], [], [0.1], [0.2], [], [1.0]]},
+        "1 mu, 1 L, 0 L_sum, 1 root_sum",
+    ),
+    "an edge without a weight": (
+        Assignment,
+        {"census": [[[0, 0]], [], [0.1], [0.2], [1.0], [1.0]]},
+        "1 edges, 0 weights",
+    ),
+    "a weight that is no number": (
+        Assignment,
+        {"census": [[[0, 0]], [math.nan], [0.1], [0.2], [1.0], [1.0]]},
+        "a number is not finite",
     ),
     "an edge to nowhere": (
         Assignment,
-        {"census": [[[0, 1]], [0.1], [1.0], [1.0]]},
+        {"census": [[[0, 1]], [-1.0], [0.1], [0.2], [1.0], [1.0]]},
         "an edge leaves the 1 nodes",
     ),
     "rounds 0": (Assignment, {"rounds": 0}, "rounds is 0"),
