@@ -19,6 +19,7 @@ from coordinator.libsvm import Samples, read_libsvm
 from dlag_node.errors import ConfigError
 from dlag_node.problems import LOGISTIC, Array, DenseRows, Loss, Rows, SparseRows, binary_labels
 
+LIBSVM_SETS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 _HEART = Path(__file__).with_name("bundled") / "heart_scale"
 # From this share of stored entries on, a dense row is both smaller and faster than a sparse one
 # (a stored entry takes 16 bytes, a dense one 8).
@@ -70,7 +71,10 @@ def _find(source: str, data_dir: Path | None) -> Path:
             if place.is_file():
                 return place
     looked = " and ".join(str(place.absolute()) for place in places)
-    raise ConfigError(f"no dataset {source!r}: expected heart or a file; looked for {looked}")
+    raise ConfigError(
+        f"no dataset {source!r}: expected heart (bundled) or a LIBSVM file; looked for {looked}. "
+        f"LIBSVM's own sets are at {LIBSVM_SETS}; name their folder by --data-dir or DLAG_DATA_DIR"
+    )
 
 
 def _read(path: Path) -> tuple[Samples, str]:

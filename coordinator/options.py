@@ -22,13 +22,14 @@ def _flag(kind: Any, help_text: str, name: str | None = None, env: str = "") -> 
 FLAGS: dict[str, Any] = {
     "method": _flag(
         str,
-        "ssda, msda, dlag, mdlag, extra, exact-diffusion, diging, admm, fgm, cola, dsba or adfs, "
-        "with parameters as in dlag:gamma=1e-4,c=1e-4,D=10.",
+        "auto (which is tree), ssda, msda, dlag, mdlag, mdlag-all, extra, exact-diffusion, diging, "
+        "admm, lazy-extra, lazy-exact-diffusion, lazy-admm, fgm, cola, dsba or adfs, with "
+        "parameters as in dlag:gamma=1e-4,c=1e-4,D=10.",
         env="METHOD",
     ),
     "preset": _flag(
         str,
-        "Defaults of the method: paper (its experiments) or theory (its theorem).",
+        "Defaults of the method: paper (its experiments), theory (its theorem) or auto.",
         env="PRESET",
     ),
     "topology": _flag(

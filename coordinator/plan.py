@@ -24,7 +24,7 @@ from dlag_node.wire.limits import MAX_CENSUS_EDGES, MAX_CENSUS_NODES, MAX_NODES,
 class RunSettings:
     """What an operator asks for; every text is in the form that the command line takes."""
 
-    method: str = "dlag"
+    method: str = "auto"
     preset: str = "paper"
     topology: str = "grid:5x5"
     weights: str = "metropolis"
@@ -140,7 +140,9 @@ class Plan:
             return None
         return Census(
             edges=tuple(edges),
+            weights=tuple(float(self.U[i, j]) for i, j in edges),
             mu=tuple(report.mu for report in reports),
+            L=tuple(report.L for report in reports),
             L_sum=tuple(report.L_sum for report in reports),
             root_sum=tuple(report.root_sum for report in reports),
         )

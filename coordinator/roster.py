@@ -7,6 +7,7 @@ from enum import Enum
 
 from coordinator.plan import Plan
 from dlag_node.wire.control import (
+    Assignment,
     Chunk,
     Enrol,
     Failed,
@@ -35,6 +36,7 @@ class Stage(Enum):
 
 # The stage that a message takes a node out of: none is passed over, none comes twice.
 _FROM_STAGE = {Report: Stage.JOINED, Started: Stage.REPORTED, Finished: Stage.STARTED}
+_BEYOND = {Started: (Stage.STARTED, Stage.FINISHED), Finished: (Stage.FINISHED,)}
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class Roster:
         self.failure: str | None = None
         self.refused = 0
         self._shards: dict[int, tuple[Enrol, bytes]] = {}  # from a join to its report
+        self._assignments: list[Assignment] = []  # once all have reported
 
     def count(self, stage: Stage) -> int:
         """How many nodes have come at least as far as this stage."""
@@ -79,6 +82,8 @@ class Roster:
         if node is None:
             return self._refuse(peer, f"a {type(message).__name__} before a Join")
         member = self.members[node]
+        if isinstance(message, Started | Finished) and member.stage in _BEYOND[type(message)]:
+            return []  # it says so again after a crash
         if _FROM_STAGE.get(type(message), member.stage) is not member.stage:
             kind = type(message).__name__
             return self._refuse(peer, f"a {kind} from a node that has {member.stage.value}")
@@ -99,7 +104,8 @@ class Roster:
         if join.version != PROTOCOL:
             return self._refuse(peer, f"protocol version {join.version}, this is {PROTOCOL}")
         known = self._node_of(peer)
-        if known is not None:
+        if known is not None:  # it crashed before it knew its neighbors, and begins again
+            self.members[known].stage = Stage.JOINED
             return [(peer, self._enrolment(known)[0])]
         free = [i for i in range(self.plan.nodes) if i not in self.members]
         if not free:
@@ -126,9 +132,11 @@ class Roster:
         return self._shards[node]
 
     def _report(self, node: int, member: Member, report: Report) -> list[Reply]:
-        member.report = report
         member.stage = Stage.REPORTED
         self._shards.pop(node, None)
+        if self._assignments:  # all have been told already: what they were told stands
+            return [(member.peer, self._assignments[node])]
+        member.report = report
         if self.count(Stage.REPORTED) < self.plan.nodes:
             return []
         members = [self.members[i] for i in range(self.plan.nodes)]
@@ -136,8 +144,8 @@ class Roster:
         total = sum(each.samples for each in reports)
         if total != self.plan.n0:
             return self._fail(f"the nodes report {total} samples, the data has {self.plan.n0}")
-        assignments = self.plan.assignments(reports)
-        return [(m.peer, each) for m, each in zip(members, assignments, strict=True)]
+        self._assignments = self.plan.assignments(reports)
+        return [(m.peer, each) for m, each in zip(members, self._assignments, strict=True)]
 
     def _fail(self, reason: str) -> list[Reply]:
         """The run cannot go on: everybody hears why."""

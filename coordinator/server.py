@@ -28,6 +28,7 @@ class Server:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
         self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # or words to the departed vanish unseen
+        self._socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # a node that crashed calls again
         self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
         try:
             self._socket.bind(bind)

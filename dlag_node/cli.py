@@ -8,15 +8,20 @@ from typing import Annotated
 
 import typer
 
-from dlag_node.net.node import NodeSettings, run_node
+from dlag_node.net.node import run_node
+from dlag_node.net.settings import NodeSettings
 from dlag_node.process import run_command, run_process, set_up_logging
+from dlag_node.rounds.keeper import DEFAULT_EVERY
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 Coordinator = Annotated[
-    str,
-    typer.Option(envvar="DLAG_COORDINATOR", help="Where the coordinator listens: tcp://host:port."),
+    str | None,
+    typer.Option(
+        envvar="DLAG_COORDINATOR",
+        help="Where the coordinator listens: tcp://host:port. Not needed to go on from --state.",
+    ),
 ]
 Bind = Annotated[
     str,
@@ -47,6 +52,24 @@ NeighborTimeout = Annotated[
     float,
     typer.Option(envvar="DLAG_NEIGHBOR_TIMEOUT", help="Seconds to wait for a neighbor's frame."),
 ]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="DLAG_STATE",
+        help="Folder for this node's checkpoints: started again, it goes on from there.",
+    ),
+]
+Checkpoint = Annotated[
+    int, typer.Option(envvar="DLAG_CHECKPOINT", help="With --state: save every so many rounds.")
+]
+Durable = Annotated[
+    bool,
+    typer.Option(
+        "--durable",
+        envvar="DLAG_DURABLE",
+        help="Checkpoints survive a power cut, and not only a killed process; slower.",
+    ),
+]
 LogLevel = Annotated[
     str, typer.Option(envvar="DLAG_LOG_LEVEL", help="debug, info, warning or error.")
 ]
@@ -55,7 +78,7 @@ Lifeline = Annotated[int | None, typer.Option(hidden=True)]
 
 @app.command()
 def node(
-    coordinator: Coordinator,
+    coordinator: Coordinator = None,
     bind: Bind = "tcp://127.0.0.1:*",
     advertise: Advertise = None,
     node_id: NodeId = None,
@@ -63,6 +86,9 @@ def node(
     observer: Observer = None,
     join_timeout: JoinTimeout = 600.0,
     neighbor_timeout: NeighborTimeout = 120.0,
+    state: State = None,
+    checkpoint: Checkpoint = DEFAULT_EVERY,
+    durable: Durable = False,
     log_level: LogLevel = "info",
     lifeline: Lifeline = None,
 ) -> None:
@@ -80,6 +106,9 @@ def node(
         observer=observer,
         join_timeout=join_timeout,
         neighbor_timeout=neighbor_timeout,
+        state=state,
+        checkpoint=checkpoint,
+        durable=durable,
     )
     raise typer.Exit(run_process(lambda: run_node(settings), lifeline=lifeline))
 

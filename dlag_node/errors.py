@@ -8,7 +8,8 @@ DlagError
   PeerRefused                 a peer does not take us for a member of its run, and says why
   NeighborTimeout             node, neighbor, exchange, seconds waited
   ConvergenceError            the numbers went bad: non-finite iterate, oracle out of budget
-  StorageError                a file of ours cannot be written
+  StorageError                a file of ours cannot be written, or read again
+  CheckpointRefused           a checkpoint is torn, or not of this node in this run
   RunAborted                  somebody else in the run failed, and said why
 """
 
@@ -48,7 +49,11 @@ class ConvergenceError(DlagError):
 
 
 class StorageError(DlagError):
-    """A record cannot be written: the disk is full, or gone."""
+    """A record or a checkpoint cannot be written, or what was written is damaged."""
+
+
+class CheckpointRefused(DlagError):
+    """A checkpoint is torn, or belongs to another run, node or version; the message says which."""
 
 
 class RunAborted(DlagError):

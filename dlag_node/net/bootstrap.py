@@ -13,7 +13,7 @@ import zmq.asyncio
 
 from dlag_node.errors import NeighborTimeout, PeerRefused, RemoteProtocolError, RunAborted
 from dlag_node.net.sockets import Socket, resolved
-from dlag_node.problems import Problem, loss_named, shard_from
+from dlag_node.problems import Problem
 from dlag_node.wire.control import (
     FROM_COORDINATOR,
     Assignment,
@@ -42,25 +42,34 @@ Expected = TypeVar("Expected", Enrol, Chunk, Assignment)
 class Bootstrap:
     """One node's connection to the coordinator: join, fetch the shard, report, be assigned."""
 
-    def __init__(self, context: zmq.Context[Socket], address: str, *, timeout: float) -> None:
+    def __init__(
+        self,
+        context: zmq.Context[Socket],
+        address: str,
+        *,
+        timeout: float,
+        identity: bytes | None = None,
+    ) -> None:
         self.address = address
-        self.endpoint = address  # its name looked up, once we have joined
+        self.endpoint = address  # its name looked up, once we have called
         self._timeout = timeout
         shadow: zmq.asyncio.Context = zmq.asyncio.Context.shadow(context.underlying)
         self._socket = shadow.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
+        if identity is not None:  # who we were before a crash: the place is ours again
+            self._socket.setsockopt(zmq.ROUTING_ID, b"n" + identity)
 
-    async def join(self, wanted: int | None) -> tuple[Enrol, Problem]:
-        """Ask for a place, and fetch the shard that comes with it."""
+    async def call(self) -> None:
+        """Connect, without waiting for anybody to answer."""
         self.endpoint = await resolved(self.address)
         self._socket.connect(self.endpoint)
+
+    async def join(self, wanted: int | None) -> tuple[Enrol, bytearray]:
+        """Ask for a place, and fetch the shard that comes with it."""
         self.tell(Join(PROTOCOL, wanted))
         enrol = await self._hear(Enrol)
-        body = await self._fetch(enrol)
-        rows, labels = shard_from(body, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
-        loss = loss_named(enrol.problem)
-        return enrol, Problem(rows, labels, loss, n0=enrol.n0, lam=enrol.lam)
+        return enrol, await self._fetch(enrol)
 
     async def report(self, problem: Problem, address: str) -> Assignment:
         """Tell m_i and the constants of f_i; the assignment comes once every node has done so."""

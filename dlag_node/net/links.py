@@ -1,27 +1,28 @@
 """The links to the neighbors: one connection an edge, opened by hello, repaired by replay.
 
 A node has one ROUTER socket for all of its links: it listens there for the neighbors with higher
-ids, and calls those with lower ids from there. A connection counts as a neighbor's only after its
-hello: until then its frames are dropped, so a stranger can neither take a neighbor's place nor
-reach the barrier.
+ids, and calls those with lower ids from there; after a crash it calls them all, since those who
+called it may not know where it is now. A connection counts as a neighbor's only after its hello:
+until then its frames are dropped, so a stranger can neither take a neighbor's place nor reach the
+barrier. An edge may so have two connections, one called from each end; either will do.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from secrets import token_bytes
 
 import zmq
 
-from dlag_node.errors import RemoteProtocolError
+from dlag_node.errors import ConfigError, RemoteProtocolError
+from dlag_node.net.routes import Link, Routes
 from dlag_node.net.sockets import (
     NOBLOCK,
     POLLIN,
     SNDMORE,
     Socket,
     bind,
+    is_address,
     open_socket,
     resolved,
     rest_of_message,
@@ -39,37 +40,36 @@ log = logging.getLogger(__name__)
 _FIRST_PART = NOBLOCK | SNDMORE
 
 
-@dataclass(slots=True)
-class Link:
-    """One neighbor, and the routing id that reaches it (None: it has not called us yet)."""
-
-    node: int
-    called: bool  # by us; else the neighbor calls
-    route: bytes | None
-    up: bool = False
-
-    def __str__(self) -> str:
-        return f"neighbor {self.node}"
-
-
 class Links:
     """Moves frames between one node and its neighbors; knows who they are, not what they mean.
 
     `deliver(neighbor, frame)` gets every round frame of a neighbor whose link is up,
-    `control(neighbor, frame)` every other frame, and `opened(neighbor, need)` each hello: the
-    neighbor may lack everything from exchange `need` on.
+    `control(neighbor, frame)` every other frame, and `opened(neighbor, words)` each hello: the
+    neighbor may lack everything from exchange `words.need` on.
 
     The socket drops who sends more than `limit` bytes at once; what a frame of the run must be
     exactly is the codec's to say, which comes with the neighbors: until then nothing is read.
     """
 
-    def __init__(self, context: zmq.Context[Socket], address: str, *, limit: int) -> None:
+    def __init__(
+        self,
+        context: zmq.Context[Socket],
+        address: str,
+        *,
+        limit: int,
+        rather: str | None = None,
+    ) -> None:
+        """Listen on `address`; on `rather`, if that is given and free."""
         self.socket = open_socket(context, zmq.ROUTER, limit=limit)
-        self.address = bind(self.socket, address)
+        try:
+            self.address = bind(self.socket, address, rather=rather)
+        except ConfigError:
+            self.socket.close()
+            raise
         self.control_bytes = 0
         self._watched = [(self.socket, POLLIN)]
         self._links: dict[int, Link] = {}
-        self._by_route: dict[bytes, Link] = {}
+        self._routes = Routes()
         self._strangers = Strangers()
 
     async def open(
@@ -83,25 +83,32 @@ class Links:
         position: Callable[[], int],
         deliver: Callable[[int, RoundFrame], object],
         control: Callable[[int, Frame], None],
-        opened: Callable[[int, int], None],
+        opened: Callable[[int, Hello], None],
+        address: str | None = None,
+        back: int = 0,
+        call_all: bool = False,
     ) -> None:
-        """Learn who the neighbors are and call those with lower ids; `position` is engine.seq."""
+        """Learn who the neighbors are and call those with lower ids; `position` is engine.seq.
+
+        `address` is where others reach us, `back` how many rounds we may fall back by. With
+        `call_all` every neighbor is called: we are back, and may not be where we were.
+        """
         self._node, self._run, self._config = node, run, config
+        self._told, self._back = address or self.address, back
         self._codec = codec
         self._position, self._deliver = position, deliver
         self._control, self._opened = control, opened
         for peer in peers:
-            called = peer.node < node
-            route = None
-            if called:
-                # a name that no stranger can guess, or it could claim it before we do
-                route = b"+" + token_bytes(16)
-                self.socket.setsockopt(zmq.CONNECT_ROUTING_ID, route)
-                self.socket.connect(await resolved(peer.address))
-            link = self._links[peer.node] = Link(peer.node, called, route)
-            if route is not None:
-                self._by_route[route] = link
-                self.greet(peer.node)
+            link = self._links[peer.node] = Link(peer.node, peer.address)
+            if not call_all and peer.node > node:
+                continue
+            try:
+                self._call(link, await resolved(peer.address))
+            except ConfigError as exc:
+                if not call_all:
+                    raise
+                # it is gone, and its name with it: when it is back it will call us
+                log.warning("cannot call neighbor %d now: %s", peer.node, exc)
 
     @property
     def down(self) -> list[int]:
@@ -113,16 +120,30 @@ class Links:
         """Frames dropped so far, from neighbors and strangers."""
         return self._strangers.dropped
 
+    def address_of(self, neighbor: int) -> str:
+        """Where the neighbor was last known to be."""
+        return self._links[neighbor].address
+
+    def whereabouts(self, neighbor: int) -> str:
+        """Which address was tried from where: for who must find out why a link is not up."""
+        link = self._links[neighbor]
+        if link.up:
+            return f"{link} at {link.address} was there and is silent now"
+        if link.ours is not None:
+            return f"{link} has not answered our calls to {link.address} from {self.address}"
+        return f"{link} at {link.address} has not called us: we told it {self._told}"
+
     def greet(self, neighbor: int) -> None:
         """Say Hello on a link that we opened; where the neighbor calls us, wait for its call."""
-        if self._links[neighbor].called:
-            self.send(neighbor, self._words(Hello))
+        ours = self._links[neighbor].ours
+        if ours is not None:
+            self._reply(ours, self._words(Hello))
 
     def send(self, neighbor: int, frame: Frame) -> None:
         """Send a frame that is none of a round's; counted apart."""
         raw = self._codec.encode(frame)
         self.control_bytes += len(raw)
-        self._put(self._links[neighbor].route, raw)
+        self._put_on(self._links[neighbor], raw)
 
     def broadcast(self, raw: bytes) -> None:
         """Send a round frame, encoded once, to every neighbor whose link is up.
@@ -131,50 +152,70 @@ class Links:
         """
         for link in self._links.values():
             if link.up:
-                self._put(link.route, raw)
+                self._put_on(link, raw)
 
     def deal(self, raw_for: Callable[[int], bytes]) -> None:
         """Send every neighbor whose link is up the round frame that is meant for it."""
         for link in self._links.values():
             if link.up:
-                self._put(link.route, raw_for(link.node))
+                self._put_on(link, raw_for(link.node))
 
     def resend(self, neighbor: int, raw: bytes) -> None:
         """Send a round frame again, to one neighbor."""
         self.control_bytes += len(raw)
-        self._put(self._links[neighbor].route, raw)
+        self._put_on(self._links[neighbor], raw)
 
     def drain(self) -> bool:
         """Take one message and deliver it; False when none waits."""
         if not zmq_poll(self._watched, 0):
             return False
         route: bytes = self.socket.recv(NOBLOCK)
-        link = self._by_route.get(route)
-        if link is None:
-            self._take_from_stranger(route)
+        link = self._routes.known.get(route)
+        if link is not None:
+            self._take(link, route, self.socket.recv(NOBLOCK))
+        elif route in self._routes.calls:
+            self._take_answer(self._routes.calls[route], route, self.socket.recv(NOBLOCK))
         else:
-            self._take(link, self.socket.recv(NOBLOCK))
+            self._take_from_stranger(route)
         return True
 
     def close(self) -> None:
         """Close the socket; what was sent still leaves."""
         self.socket.close()
 
-    def _take(self, link: Link, raw: bytes) -> None:
+    def _call(self, link: Link, endpoint: str) -> None:
+        self.socket.setsockopt(zmq.CONNECT_ROUTING_ID, self._routes.call(link, endpoint))
+        self.socket.connect(endpoint)
+        self.greet(link.node)
+
+    def _take(self, link: Link, route: bytes, raw: bytes) -> None:
         """A frame of a connection that we know.
 
         Should it be the first of several parts, the others come up as strangers.
         """
         try:
             frame = self._codec.decode(raw, link)
-            if link.up and (type(frame) is Delta or type(frame) is Skip):
+            if type(frame) is Delta or type(frame) is Skip:
                 self._deliver(link.node, frame)
             elif isinstance(frame, Hello):
-                self._introduce(link, frame)
+                self._introduce(link, route, frame)
             elif isinstance(frame, Who):
-                link.up = False
+                self._routes.lose(link, route)
                 self.greet(link.node)
-            elif link.up or isinstance(frame, Refuse):
+            else:
+                self._control(link.node, frame)
+        except RemoteProtocolError as exc:
+            self._strangers.drop(str(link), exc)
+
+    def _take_answer(self, link: Link, route: bytes, raw: bytes) -> None:
+        """A frame on a connection that we called, before we know who is there."""
+        try:
+            frame = self._codec.decode(raw, link)
+            if isinstance(frame, Hello):
+                self._introduce(link, route, frame)
+            elif isinstance(frame, Who):
+                self.greet(link.node)
+            elif isinstance(frame, Refuse):
                 self._control(link.node, frame)
             else:
                 raise RemoteProtocolError(f"{link} sent a {type(frame).__name__} before its hello")
@@ -197,29 +238,29 @@ class Links:
                     self._reply(route, Who())
                 raise RemoteProtocolError(f"{peer} sent a {type(frame).__name__} before its hello")
             link = self._links.get(frame.node)
-            if link is None or link.called:
-                callers = sum(not each.called for each in self._links.values())
-                raise _Refused(f"node {frame.node} is none of our {callers} callers")
-            self._check(frame)
-            if link.route is not None:
-                del self._by_route[link.route]  # the link was made again: the old one is dead
-            link.route = route
-            self._by_route[route] = link
-            self._introduce(link, frame)
+            if link is None:
+                raise _Refused(f"node {frame.node} is none of our {len(self._links)} neighbors")
+            self._introduce(link, route, frame)
         except RemoteProtocolError as exc:
             if isinstance(exc, _Refused) and self._strangers.may_answer(route):
                 self._reply(route, Refuse(str(exc)))
             self._strangers.drop(peer, exc)
 
-    def _introduce(self, link: Link, words: Hello) -> None:
+    def _introduce(self, link: Link, route: bytes, words: Hello) -> None:
         """The other end has told who it is: check it, answer a Hello, and open the link."""
         self._check(words)
         if words.node != link.node:
             raise _Refused(f"we called node {link.node}, node {words.node} answered")
+        self._routes.take(link, route)
+        if words.address != link.address and is_address(words.address):
+            log.info("neighbor %d is at %s now, not %s", link.node, words.address, link.address)
+            link.address = words.address
+            dead_end = self._routes.drop_call(link)
+            if dead_end is not None:
+                self.socket.disconnect(dead_end)
         if type(words) is Hello:
             self.send(link.node, self._words(Welcome))
-        link.up = True
-        self._opened(link.node, words.need)
+        self._opened(link.node, words)
 
     def _check(self, words: Hello) -> None:
         if words.version != PROTOCOL:
@@ -230,22 +271,36 @@ class Links:
             raise _Refused(f"configuration hash {words.config[:12]!r}, ours is {self._config:.12}")
 
     def _words(self, kind: type[Hello]) -> Hello:
-        return kind(PROTOCOL, self._run, self._config, self._node, self._position())
+        return kind(
+            PROTOCOL,
+            self._run,
+            self._config,
+            self._node,
+            self._position(),
+            self._back,
+            self._told,
+        )
 
     def _reply(self, route: bytes, frame: Frame) -> None:
         raw = self._codec.encode(frame)
         self.control_bytes += len(raw)
         self._put(route, raw)
 
-    def _put(self, route: bytes | None, raw: bytes) -> None:
-        if route is None:
-            return  # it has not called yet
+    def _put_on(self, link: Link, raw: bytes) -> None:
+        """Send on a link; what cannot leave is asked for again, once the neighbor is back."""
+        route = link.route
+        if route is not None and not self._put(route, raw):
+            self._routes.lose(link, route)
+
+    def _put(self, route: bytes, raw: bytes) -> bool:
         try:
             send(self.socket, route, _FIRST_PART)
             send(self.socket, raw, NOBLOCK)
         except zmq.ZMQError as exc:
             # the connection broke: the neighbor will call again and ask for what it lacks
             log.debug("%s cannot be reached now: %s", route.hex(), exc)
+            return False
+        return True
 
 
 class _Refused(RemoteProtocolError):

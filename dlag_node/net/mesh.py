@@ -11,17 +11,19 @@ import logging
 from time import perf_counter
 
 from dlag_node.errors import DlagError, NeighborTimeout, PeerRefused, RunAborted
+from dlag_node.net.computing import Computing, Result
 from dlag_node.net.links import Links
 from dlag_node.net.observer import Observed
+from dlag_node.net.waits import Waits
 from dlag_node.rounds import Engine, Outgoing
+from dlag_node.rounds.keeper import Keeper
 from dlag_node.rounds.recorder import Recorder
-from dlag_node.wire.frames import Abort, Done, Frame, Need, Refuse
+from dlag_node.wire.frames import Abort, Done, Frame, Hello, Need, Refuse
 from dlag_node.wire.limits import MAX_TEXT
 
 log = logging.getLogger(__name__)
 
 _PUMPS_AT_MOST = 64  # then the loop gets a turn: signals and timers are never starved
-_HEAVY_SECONDS = 0.05  # an advance that took longer goes to a thread the next time
 _NEED_AFTER = 0.25  # seconds at the barrier before the neighbors are asked again; doubles
 _NEED_AT_MOST = 4.0
 _NEED_AT_LEAST = 0.01
@@ -40,6 +42,8 @@ class MeshNode:
         neighbor_timeout: float,
         recorder: Recorder | None = None,
         observed: Observed | None = None,
+        keeper: Keeper | None = None,
+        finished: bool = False,
     ) -> None:
         self.engine = engine
         self.links = links
@@ -47,13 +51,18 @@ class MeshNode:
         self._limit = rounds
         # a watched node goes nowhere before the laboratory has spoken
         self._horizon, self._final = (rounds, True) if observed is None else (0, False)
+        if finished:  # in an earlier life: what is left is to say goodbye
+            self._horizon, self._final = engine.rounds, True
         self._timeout = neighbor_timeout
         self._recorder = recorder
         self._observed = observed
-        self._computing = False
-        self._heavy = {True: False, False: False}  # at a round's begin, inside it
-        self._done: set[int] = set()
+        self._keeper = keeper
+        self._computing = Computing(engine)
+        self._done: set[int] = set() if keeper is None else keeper.done
+        self._ahead: dict[int, int] = {}  # neighbors that are further than we are, and where
+        self._lasting: set[int] = set()  # neighbors that come back when they crash
         self._said_goodbye = False
+        self._waits = Waits()
         self._patient_since = perf_counter()
         self._need_after = _NEED_AFTER
         self._begun_at: float | None = None
@@ -90,33 +99,42 @@ class MeshNode:
             self._answer(neighbor, frame.seq)
         elif isinstance(frame, Done):
             self._done.add(neighbor)
+            if self._said_goodbye:
+                self._save()  # should we crash now, we need not wait for this one again
         elif isinstance(frame, Abort):
             raise RunAborted(frame.reason)
         elif isinstance(frame, Refuse):
             raise PeerRefused(f"neighbor {neighbor} refused us: {frame.reason}")
 
-    def opened(self, neighbor: int, need: int) -> None:
+    def opened(self, neighbor: int, words: Hello) -> None:
         """A link is up, for the first time or again: send what the neighbor may lack."""
-        log.debug("link to neighbor %d is up, it is at exchange %d", neighbor, need)
-        self._answer(neighbor, need)
+        log.debug("link to neighbor %d is up, it is at exchange %d", neighbor, words.need)
+        if words.back:
+            self.engine.keep_for(words.back)
+            self._lasting.add(neighbor)
+        if self._keeper is not None:
+            self._keeper.meet(neighbor, self.links.address_of(neighbor))
+        if words.need > self.engine.seq:
+            self._ahead[neighbor] = words.need
         if self._observed is not None and self._begun_at is None and not self.links.down:
-            self._observed.ready()
+            self._observed.ready(self.engine.rounds)
+        self._answer(neighbor, words.need)
 
     def _answer(self, neighbor: int, need: int) -> None:
-        """Send everything from exchange `need` on, and Done again if we are."""
+        """Send what goes on from exchange `need`, and Done again if we are."""
         for outgoing in self.engine.frames_from(need):
             self.links.resend(neighbor, outgoing.raw_for(neighbor))
         if self._said_goodbye:
             self.links.send(neighbor, Done(self.engine.seq))
 
     def _pump(self) -> None:
-        if self._computing or self._over.done():
+        if self._computing.busy or self._over.done():
             return
         try:
             engine = self.engine
             for _ in range(_PUMPS_AT_MOST):
                 while self._may_begin() if engine.between_rounds else not engine.barrier.lacking:
-                    if self._heavy[engine.between_rounds]:
+                    if self._computing.heavy:
                         self._advance_in_thread()
                         return
                     self._advance()
@@ -135,51 +153,66 @@ class MeshNode:
         return begun and self.engine.rounds < self._horizon
 
     def _advance(self) -> None:
-        at_begin = self.engine.between_rounds
         if self._begun_at is None:
             self._begun_at = perf_counter()
-        outgoing = self.engine.advance()
-        self._heavy[at_begin] = self.engine.advance_seconds > _HEAVY_SECONDS
-        self._after(outgoing)
+        self._after(self._computing.here())
 
     def _advance_in_thread(self) -> None:
-        """The method computes elsewhere, so that signals and timers are answered meanwhile."""
-        at_begin = self.engine.between_rounds
-        self._computing = True
         # what arrives meanwhile waits in ZeroMQ's queues; its descriptor would wake us all the time
         self._loop.remove_reader(self.links.socket)
+        self._computing.elsewhere(self._loop, self._back)
 
-        def back(future: asyncio.Future[Outgoing | None]) -> None:
-            self._computing = False
-            if self._over.done() or future.cancelled():
-                return
-            self._loop.add_reader(self.links.socket, self._pump)
-            try:
-                outgoing = future.result()
-                self._heavy[at_begin] = self.engine.advance_seconds > _HEAVY_SECONDS
-                self._after(outgoing)
-            except Exception as exc:
-                self._fail(exc)
-                return
-            self._pump()
-
-        self._loop.run_in_executor(None, self.engine.advance).add_done_callback(back)
+    def _back(self, result: Result) -> None:
+        """The thread is done."""
+        if self._over.done():
+            return
+        self._loop.add_reader(self.links.socket, self._pump)
+        try:
+            self._after(result())
+        except Exception as exc:
+            self._fail(exc)
+            return
+        self._pump()
 
     def _after(self, outgoing: Outgoing | None) -> None:
         self._need_after = _NEED_AFTER
+        if self._waits.said:
+            self._waits.over()
         if outgoing is not None:
             if outgoing.to is None:
                 self.links.broadcast(outgoing.raw)
             else:
                 self.links.deal(outgoing.raw_for)
+            if self._ahead:
+                self._catch_up()
             return
         record, theta = self.engine.last_record, self.engine.method.theta
         assert record is not None
         if self._recorder is not None:
             self._recorder.write(record, theta)
+        if self._keeper is not None and self._keeper.due(self.engine):
+            self._save()  # before a frame of the next round leaves
         if self._observed is not None:
             reached = self.engine.rounds >= self._horizon
             self._observed.take(record, theta, flush=reached)
+
+    def _catch_up(self) -> None:
+        """We have fallen back, and they have sent this exchange's frame long ago: ask at once."""
+        seq = self.engine.seq
+        missing = set(self.engine.barrier.missing())
+        for neighbor, at in list(self._ahead.items()):
+            if at <= seq:
+                del self._ahead[neighbor]
+            elif neighbor in missing:
+                self.links.send(neighbor, Need(seq))
+
+    def _save(self) -> None:
+        """Records first: those of saved rounds are not written again after a crash."""
+        if self._keeper is None:
+            return
+        if self._recorder is not None:
+            self._recorder.flush(durable=self._keeper.durable)
+        self._keeper.save(self.engine, finished=self._said_goodbye)
 
     def _hear_laboratory(self) -> None:
         """The laboratory's descriptor has something: take it at once, or it would wake us again."""
@@ -202,8 +235,9 @@ class MeshNode:
         if not self._said_goodbye:
             self._said_goodbye = True
             self._patient_since = perf_counter()
-            assert self._begun_at is not None
-            self.seconds = perf_counter() - self._begun_at
+            if self._begun_at is not None:
+                self.seconds = perf_counter() - self._begun_at
+            self._save()
             for neighbor in self.engine.barrier.neighbors:
                 self.links.send(neighbor, Done(self.engine.seq))
             self._loop.call_soon(self._pump)  # sending may have eaten an edge: look once more
@@ -217,7 +251,7 @@ class MeshNode:
         waited = perf_counter() - max(self._patient_since, self.engine.progress_at)
         pause = min(self._need_after, max(self._timeout - waited, _NEED_AT_LEAST))
         self._timer = self._loop.call_later(pause, self._tick)
-        if self._computing or waited < pause:
+        if self._computing.busy or waited < pause:
             return
         self._need_after = min(2 * self._need_after, _NEED_AT_MOST)
         try:
@@ -229,12 +263,13 @@ class MeshNode:
 
     def _wait_for(self, waited: float) -> None:
         if self._said_goodbye:
-            if waited > min(_GOODBYE_SECONDS, self._timeout):
-                silent = [j for j in self.engine.barrier.neighbors if j not in self._done]
-                log.info("leaving, though neighbors %s have not said goodbye", silent)
+            missing = [j for j in self.engine.barrier.neighbors if j not in self._done]
+            # one that comes back after a crash may need our frames to get to the end
+            patience = self._timeout if self._lasting & {*missing} else _GOODBYE_SECONDS
+            if waited > min(patience, self._timeout):
+                log.info("leaving, though neighbors %s have not said goodbye", missing)
                 self._over.set_result(None)
                 return
-            missing = [j for j in self.engine.barrier.neighbors if j not in self._done]
         elif not self.engine.between_rounds:
             missing = self.engine.barrier.missing()
         else:
@@ -242,11 +277,14 @@ class MeshNode:
         if not missing:
             self._patient_since = perf_counter()  # it is the laboratory that we wait for
             return
+        where = ", ".join(f"{j} at {self.links.address_of(j)}" for j in missing)
         if waited > self._timeout:
             raise NeighborTimeout(
                 f"node {self.engine.node} waited {waited:.1f} s at exchange {self.engine.seq} "
-                f"for neighbors {missing}"
+                f"for neighbors {missing}: {'; '.join(map(self.links.whereabouts, missing))}"
+                + ("" if self._keeper is None else f"; {self._keeper.comfort}")
             )
+        self._waits.say(waited, self.engine.seq, where)
         for neighbor in missing:
             if neighbor in self.links.down:
                 self.links.greet(neighbor)

@@ -37,9 +37,9 @@ class Observed:
         self._skips = 0
         self._told_at = monotonic()
 
-    def ready(self) -> None:
-        """All links are up."""
-        self._send(Ready(self._node, cpu_seconds(), resident_bytes()))
+    def ready(self, rounds: int) -> None:
+        """All links are up; so many rounds were finished by earlier processes."""
+        self._send(Ready(self._node, rounds, cpu_seconds(), resident_bytes()))
 
     def take(self, record: Record, theta: Array, *, flush: bool) -> None:
         """One finished round; told in batches, at once when `flush`."""

@@ -11,6 +11,7 @@ import asyncio
 import ipaddress
 import re
 import socket
+from contextlib import suppress
 
 import zmq
 
@@ -68,9 +69,15 @@ def rest_of_message(opened: Socket) -> list[bytes]:
     return parts
 
 
-def bind(opened: Socket, address: str) -> str:
-    """Bind, and return the address with its port; a ConfigError says why it cannot be."""
+def bind(opened: Socket, address: str, *, rather: str | None = None) -> str:
+    """Bind, and return the address with its port; a ConfigError says why it cannot be.
+
+    `rather` is tried first, and may be taken by somebody else.
+    """
     check_address(address, wildcard=True)
+    if rather is not None:
+        with suppress(ConfigError):
+            return bind(opened, rather)
     try:
         opened.bind(address)
     except zmq.ZMQError as exc:
@@ -81,6 +88,20 @@ def bind(opened: Socket, address: str) -> str:
 def check_address(address: str, *, wildcard: bool = False) -> None:
     """A ConfigError unless `address` reads tcp://host:port (or :* where that is allowed)."""
     _host_and_port(address, wildcard=wildcard)
+
+
+def port_of(address: str) -> str:
+    """The port of tcp://host:port."""
+    return _host_and_port(address)[1]
+
+
+def is_address(address: str) -> bool:
+    """Whether `address` reads tcp://host:port."""
+    try:
+        check_address(address)
+    except ConfigError:
+        return False
+    return True
 
 
 async def resolved(address: str) -> str:

@@ -22,6 +22,12 @@ class Barrier:
         self._known = frozenset(self.neighbors)
         self.lacking = len(self.neighbors)  # frames of exchange `seq` that are not here yet
 
+    def begin_at(self, seq: int) -> None:
+        """Go on at exchange `seq`, as after a crash: of its frames none is here."""
+        self.seq = seq
+        self._now, self._next = {}, {}
+        self.lacking = len(self.neighbors)
+
     def missing(self) -> list[int]:
         """The neighbors whose frame for exchange `seq` is not here yet."""
         return [j for j in self.neighbors if j not in self._now]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from dlag_node.errors import LocalProtocolError, RemoteProtocolError
-from dlag_node.methods.flow import Array, Exchange, Flow, Method, RoundReport
+from dlag_node.methods.flow import Exchange, Flow, Method, RoundReport
 from dlag_node.rounds.barrier import Barrier
 from dlag_node.rounds.ledger import Ledger
 from dlag_node.rounds.record import Record
@@ -16,7 +16,8 @@ from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Delta, RoundFrame, Skip
 
 # A frame of exchange q from a neighbor proves that it has all of ours up to q - 1, and it can be
-# one exchange behind us: two frames an edge are in doubt, never more.
+# one exchange behind us: two frames an edge are in doubt, never more. Unless it crashes: then it
+# asks from its checkpoint on, and we keep the frames of as many rounds as it may fall back by.
 KEPT_FRAMES = 2
 
 
@@ -44,6 +45,17 @@ class Outgoing:
         return self.raw if self.to is None or neighbor in self.to else self.raw_silence
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """An engine between two rounds, without its method."""
+
+    rounds: int  # finished
+    seq: int
+    back: int  # rounds that a neighbor may fall back by
+    starts: tuple[int, ...]  # first exchanges of as many of the last rounds
+    kept: tuple[Outgoing, ...]
+
+
 class Engine:
     """Drives one worker's method through its exchanges; the simulator and the network share it.
 
@@ -69,7 +81,9 @@ class Engine:
         self._ledger = Ledger(node, len(self.barrier.neighbors))
         self._flow: Flow[RoundReport] | None = None
         self.between_rounds = True  # the method is whole: no round has begun since the last ended
-        self._kept: deque[Outgoing] = deque(maxlen=KEPT_FRAMES)
+        self._kept: deque[Outgoing] = deque()
+        self._back = 0  # rounds that a neighbor may fall back by, should it crash
+        self._starts: deque[int] = deque(maxlen=1)  # first exchanges of the last rounds with any
         self._clock = clock
         self.progress_at = 0.0  # by the clock: when `advance` last ended
         self.advance_seconds = 0.0  # that the last `advance` took
@@ -94,6 +108,7 @@ class Engine:
         Heavy: the method computes in here.
         """
         started = self._clock()
+        begins = self._flow is None
         try:
             if self._flow is None:
                 self._flow = self.method.round()
@@ -107,19 +122,60 @@ class Engine:
             self._end_round(end.value)
             return None
         outgoing = self._frame(exchange)
-        self._kept.append(outgoing)
+        self._keep(outgoing, begins=begins)
         self._spend(started)
         return outgoing
 
     def frames_from(self, seq: int) -> list[Outgoing]:
-        """Our frames from exchange `seq` on, for a neighbor that may lack them."""
-        kept = [outgoing for outgoing in self._kept if outgoing.frame.seq >= seq]
+        """Our frames of exchanges `seq` and `seq + 1`, for a neighbor that is at `seq`.
+
+        Its barrier takes no others; one that is further behind asks again when it is there.
+        """
         oldest = self._kept[0].frame.seq if self._kept else 0
         if seq < oldest:
             raise RemoteProtocolError(
                 f"a neighbor needs exchange {seq}, but we keep only those from {oldest} on"
             )
-        return kept
+        return [each for each in self._kept if seq <= each.frame.seq <= seq + 1]
+
+    def keep_for(self, back: int) -> None:
+        """From now on keep what a neighbor needs that may fall back by `back` rounds."""
+        if back > self._back:
+            self._back = back
+            self._starts = deque(self._starts, maxlen=back + 1)
+
+    def saved(self) -> Saved:
+        """Where we are between two rounds, with the frames that a neighbor may need after a crash.
+
+        A neighbor that falls back by `back` rounds needs the frames of that many rounds before this
+        one; a neighbor that did not crash may lack our last one.
+        """
+        assert self.between_rounds
+        starts = list(self._starts)[-self._back :] if self._back else []
+        oldest = min([*starts, self.seq - KEPT_FRAMES])
+        kept = tuple(each for each in self._kept if each.frame.seq >= oldest)
+        return Saved(self.rounds, self.seq, self._back, tuple(starts), kept)
+
+    def go_on(self, saved: Saved) -> None:
+        """Take up where an engine like this one was; its method has been restored already."""
+        assert self.between_rounds
+        self.rounds = saved.rounds
+        self.barrier.begin_at(saved.seq)
+        self._back = saved.back
+        self._starts = deque(saved.starts, maxlen=saved.back + 1)
+        self._kept = deque(saved.kept)
+
+    def _keep(self, outgoing: Outgoing, *, begins: bool) -> None:
+        seq = outgoing.frame.seq
+        if begins:
+            self._starts.append(seq)
+        kept = self._kept
+        kept.append(outgoing)
+        oldest = seq - KEPT_FRAMES + 1
+        if self._back and self._starts[0] < oldest:
+            oldest = self._starts[0]
+        while kept[0].frame.seq < oldest:
+            kept.popleft()
 
     def _spend(self, started: float) -> None:
         self.progress_at = self._clock()
@@ -136,29 +192,30 @@ class Engine:
 
     def _frame(self, exchange: Exchange) -> Outgoing:
         if exchange.to is not None:
-            return self._frame_for_some(exchange.payload, exchange.to)
+            return self._frame_for_some(exchange, exchange.to)
         seq = self.barrier.seq
         frame: RoundFrame
         if exchange.payload is None:
             frame = Skip(seq)
         else:
             exchange.payload.flags.writeable = False  # given away: the simulator shares the object
-            frame = Delta(seq, exchange.payload)
+            frame = Delta(seq, exchange.payload, exchange.rounded)
         raw = self.codec.encode(frame)
         self._ledger.count(frame, raw)
         return Outgoing(frame, raw)
 
-    def _frame_for_some(self, payload: Array | None, to: frozenset[int]) -> Outgoing:
+    def _frame_for_some(self, exchange: Exchange, to: frozenset[int]) -> Outgoing:
         """A delta for the neighbors in `to`, a skip for the others."""
         if strangers := to.difference(self.barrier.neighbors):
             raise LocalProtocolError(
                 f"exchange {self.seq}: a vector for nodes {sorted(strangers)}, "
                 f"our neighbors are {self.barrier.neighbors}"
             )
-        if payload is None or not to:
+        if exchange.payload is None or not to:
             return self._frame(Exchange(None))
-        payload.flags.writeable = False
-        frame, silence = Delta(self.seq, payload), Skip(self.seq)
+        exchange.payload.flags.writeable = False
+        frame = Delta(self.seq, exchange.payload, exchange.rounded)
+        silence = Skip(self.seq)
         raw, raw_silence = self.codec.encode(frame), self.codec.encode(silence)
         self._ledger.count_some(frame, raw, raw_silence, len(to))
         return Outgoing(frame, raw, to, silence, raw_silence)

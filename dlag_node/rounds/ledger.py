@@ -24,7 +24,7 @@ class Ledger:
         self._sent_bytes += len(raw) * self._edges
         if type(frame) is Delta:
             self._exchanges += SENT
-            self._payload_bytes += frame.vector.nbytes * self._edges
+            self._payload_bytes += frame.payload_bytes * self._edges
         else:
             self._exchanges += SKIPPED
 
@@ -32,7 +32,7 @@ class Ledger:
         """A delta about to leave to `reached` of the neighbors, and a skip to the others."""
         silent = self._edges - reached
         self._exchanges += SENT
-        self._payload_bytes += delta.vector.nbytes * reached
+        self._payload_bytes += delta.payload_bytes * reached
         self._sent_bytes += len(raw) * reached + len(raw_silence) * silent
         self._silent += silent
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from dlag_node.graphs.spectrum import Spectrum
 from dlag_node.methods import Neighborhood, Worker, build_method, parse_method
 from dlag_node.methods.worker import Everyone
-from dlag_node.problems import Problem
+from dlag_node.problems import Problem, loss_named, shard_from
 from dlag_node.rounds.engine import Engine
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Assignment, Census, Enrol
+
+
+def problem_of(enrol: Enrol, shard: bytes | bytearray) -> Problem:
+    """f_i from the shard's bytes."""
+    rows, labels = shard_from(shard, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
+    return Problem(rows, labels, loss_named(enrol.problem), n0=enrol.n0, lam=enrol.lam)
 
 
 def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem) -> Engine:
@@ -35,4 +41,11 @@ def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem) -> Engine
 def _everyone(census: Census | None) -> Everyone | None:
     if census is None:
         return None
-    return Everyone(census.edges, census.mu, census.L_sum, census.root_sum)
+    return Everyone(
+        edges=census.edges,
+        weights=census.weights,
+        mu=census.mu,
+        L=census.L,
+        L_sum=census.L_sum,
+        root_sum=census.root_sum,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -290,6 +291,45 @@ def test_nobody_reports_twice() -> None:
     reply = roster.handle(peer(1), report_of(PLAN, 1))
     assert refusal(reply, peer(1)) == "a Report from a node that has started"
     assert roster.count(Stage.STARTED) == 1
+
+
+def test_a_node_that_begins_again_gets_its_place_and_the_others_are_not_disturbed() -> None:
+    """It crashed before it knew its neighbors; its routing id is the same."""
+    roster = joined()
+    for i in range(N - 1):
+        roster.handle(peer(i), report_of(PLAN, i))
+    ((to, enrol),) = roster.handle(peer(1), Join(PROTOCOL, 1))
+    assert isinstance(enrol, Enrol)
+    assert (to, enrol.node) == (peer(1), 1)
+    assert fetched(roster, 1, enrol) == PLAN.enrolment(1)[1]
+    # the last one reports, and all have to wait for the one that has begun again
+    assert roster.handle(peer(N - 1), report_of(PLAN, N - 1)) == []
+    moved = replace(report_of(PLAN, 1), address="tcp://10.0.0.1:77")
+    replies = roster.handle(peer(1), moved)
+    assert [to for to, _ in replies] == [peer(i) for i in range(N)]
+    assignments = [each for _, each in replies if isinstance(each, Assignment)]
+    told = {p.address for each in assignments for p in each.peers if p.node == 1}
+    assert told == {"tcp://10.0.0.1:77"}
+
+
+def test_one_that_begins_again_after_all_were_told_is_told_the_same_alone() -> None:
+    roster = assigned()
+    for i in (0, 2):
+        roster.handle(peer(i), Started())
+    first = PLAN.assignments([report_of(PLAN, i) for i in range(N)])[1]
+    roster.handle(peer(1), Join(PROTOCOL, 1))
+    moved = replace(report_of(PLAN, 1), address="tcp://10.0.0.1:77")
+    assert roster.handle(peer(1), moved) == [(peer(1), first)]
+    assert roster.handle(peer(1), Started()) == []
+    assert roster.count(Stage.STARTED) == 3
+
+
+def test_what_a_restarted_node_says_again_is_no_offence() -> None:
+    roster = assigned()
+    for message in (Started(), Started(), Finished(5), Started(), Finished(5)):
+        assert roster.handle(peer(1), message) == []
+    assert roster.count(Stage.FINISHED) == 1
+    assert roster.refused == 0
 
 
 MESSAGES = st.one_of(

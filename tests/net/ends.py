@@ -81,7 +81,9 @@ class End:
         self.deliver: Callable[[int, Frame], object] = lambda *_: None
         self._watched: list[int] = []
 
-    async def open(self, peers: Sequence[End | int], address: str | None = None) -> None:
+    async def open(
+        self, peers: Sequence[End | int], address: str | None = None, *, call_all: bool = False
+    ) -> None:
         """Neighbors are other ends, or bare ids of nodes that will call (or be at `address`)."""
         told = [
             Peer(each, address or "tcp://127.0.0.1:1", -0.5)
@@ -98,7 +100,8 @@ class End:
             position=lambda: self.seq,
             deliver=self._take,
             control=self._take,
-            opened=lambda neighbor, need: self.opened.append((neighbor, need)),
+            opened=lambda neighbor, words: self.opened.append((neighbor, words.need)),
+            call_all=call_all,
         )
         self._watched = [self.links.socket.fileno()]
         for descriptor in self._watched:
@@ -149,4 +152,4 @@ class Stranger:
 
 
 def hello(node: int, need: int = 0) -> Hello:
-    return Hello(PROTOCOL, RUN, CONFIG, node, need)
+    return Hello(PROTOCOL, RUN, CONFIG, node, need, 0, "tcp://127.0.0.1:1")

@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import permutations
 
 import networkx as nx
@@ -37,6 +38,10 @@ async def pair(street: Street) -> tuple[End, End]:
     await high.open([low])
     await street.until(lambda: not low.links.down and not high.links.down)
     return low, high
+
+
+def welcome(node: int, address: str) -> Welcome:
+    return Welcome(PROTOCOL, RUN, CONFIG, node, 0, 0, address)
 
 
 def skips(first: int, last: int) -> list[Frame]:
@@ -103,23 +108,19 @@ async def test_a_frame_to_a_neighbor_that_has_not_called_is_no_error(street: Str
 
 
 REFUSED: dict[str, tuple[Hello, str]] = {
-    "wrong run": (Hello(PROTOCOL, "another", CONFIG, 8, 0), f"run id 'another', ours is {RUN}"),
-    "no run": (Hello(PROTOCOL, "", CONFIG, 8, 0), f"run id '', ours is {RUN}"),
+    "wrong run": (replace(hello(8), run="another"), f"run id 'another', ours is {RUN}"),
+    "no run": (replace(hello(8), run=""), f"run id '', ours is {RUN}"),
     "a run id of two lines": (
-        Hello(PROTOCOL, "a\nERROR", CONFIG, 8, 0),
+        replace(hello(8), run="a\nERROR"),
         f"run id 'a\\nERROR', ours is {RUN}",
     ),
-    "wrong version": (Hello(2, RUN, CONFIG, 8, 0), "protocol version 2, ours is 1"),
+    "wrong version": (replace(hello(8), version=2), "protocol version 2, ours is 1"),
     "wrong configuration": (
-        Hello(PROTOCOL, RUN, "d0" * 32, 8, 0),
+        replace(hello(8), config="d0" * 32),
         f"configuration hash 'd0d0d0d0d0d0', ours is {CONFIG:.12}",
     ),
-    "unknown node": (Hello(PROTOCOL, RUN, CONFIG, 7, 0), "node 7 is none of our 2 callers"),
-    "the node itself": (Hello(PROTOCOL, RUN, CONFIG, 4, 0), "node 4 is none of our 2 callers"),
-    "a neighbor that we call": (
-        Hello(PROTOCOL, RUN, CONFIG, 3, 0),
-        "node 3 is none of our 2 callers",
-    ),
+    "unknown node": (hello(7), "node 7 is none of our 3 neighbors"),
+    "the node itself": (hello(4), "node 4 is none of our 3 neighbors"),
 }
 
 
@@ -146,14 +147,14 @@ async def test_a_hub_with_hundreds_of_callers_refuses_in_few_words(street: Stree
     hub = street.end(0)
     await hub.open(range(1, 1_000))
     assert await street.stranger(hub).ask(hello(2_000)) == Refuse(
-        "node 2000 is none of our 999 callers"
+        "node 2000 is none of our 999 neighbors"
     )
     assert isinstance(await street.stranger(hub).ask(hello(7)), Welcome)
 
 
 @pytest.mark.parametrize(
     "frame",
-    [Skip(0), Delta(0, np.ones(DIM)), Need(0), Who(), Refuse("you"), Welcome(1, RUN, CONFIG, 1, 0)],
+    [Skip(0), Delta(0, np.ones(DIM)), Need(0), Who(), Refuse("you"), welcome(1, "tcp://h:1")],
     ids=lambda frame: type(frame).__name__,
 )
 async def test_a_frame_before_hello_gets_a_question_and_goes_nowhere(
@@ -174,7 +175,7 @@ async def test_a_frame_before_hello_gets_a_question_and_goes_nowhere(
 async def test_a_stranger_cannot_take_a_neighbors_place(street: Street) -> None:
     low, high = await pair(street)
     stranger = street.stranger(low)
-    forged = Hello(PROTOCOL, "another", CONFIG, 1, 0)
+    forged = replace(hello(1), run="another")
     assert isinstance(await stranger.ask(forged), Refuse)
     await stranger.say(Skip(0))
     await stranger.say(forged)
@@ -376,8 +377,93 @@ async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
 
 async def test_every_control_byte_is_counted(street: Street) -> None:
     low, high = await pair(street)
-    assert high.links.control_bytes == len(CODEC.encode(hello(1)))
-    assert low.links.control_bytes == len(CODEC.encode(Welcome(PROTOCOL, RUN, CONFIG, 0, 0)))
+    words = welcome(1, high.links.address), welcome(0, low.links.address)
+    assert high.links.control_bytes == len(CODEC.encode(words[0]))
+    assert low.links.control_bytes == len(CODEC.encode(words[1]))
     high.links.broadcast(CODEC.encode(Skip(0)))  # a round's: in the ledger
     high.links.resend(0, CODEC.encode(Skip(0)))
-    assert high.links.control_bytes == len(CODEC.encode(hello(1))) + 3
+    assert high.links.control_bytes == len(CODEC.encode(words[0])) + 3
+
+
+async def both_ways(street: Street, one: End, other: End) -> None:
+    """Each of two ends hears what the other broadcasts."""
+    for frame in skips(0, 20):
+        one.links.broadcast(CODEC.encode(frame))
+        other.links.broadcast(CODEC.encode(frame))
+    await street.until(
+        lambda: (
+            heard(one, other.node)[-20:] == skips(0, 20)
+            and heard(other, one.node)[-20:] == skips(0, 20)
+        )
+    )
+
+
+async def test_one_that_was_called_and_comes_back_elsewhere_calls_its_callers(
+    street: Street,
+) -> None:
+    low, high = await pair(street)
+    low.close()
+    again = street.end(0)
+    await again.open([high], call_all=True)
+    await street.until(lambda: not again.links.down)
+    await both_ways(street, again, high)
+    assert high.links.address_of(0) == again.links.address
+    # and once more, somewhere else again
+    again.close()
+    third = street.end(0)
+    await third.open([high], call_all=True)
+    await street.until(lambda: not third.links.down)
+    await both_ways(street, third, high)
+    assert high.links.address_of(0) == third.links.address
+
+
+async def test_two_that_come_back_together_call_each_other(street: Street) -> None:
+    low, high = await pair(street)
+    addresses = low.links.address, high.links.address
+    low.close()
+    high.close()
+    low, high = (street.end(i, address) for i, address in enumerate(addresses))
+    await low.open([high], call_all=True)
+    await high.open([low], call_all=True)
+    await street.until(lambda: not low.links.down and not high.links.down)
+    await both_ways(street, low, high)
+    # one of the two connections goes: the other will do
+    low.links.socket.disconnect(addresses[1])
+    await street.until(
+        lambda: Skip(99) in heard(low, 1) and Skip(99) in heard(high, 0),
+        nudge=lambda: [
+            end.links.broadcast(CODEC.encode(Skip(99))) or end.links.greet(1 - end.node)
+            for end in (low, high)
+        ],
+    )
+
+
+async def test_somebody_else_at_a_neighbors_old_address_is_not_taken_for_it(
+    street: Street,
+) -> None:
+    """Node 0 moves, and node 1, a neighbor too, comes to listen where node 0 was."""
+    low, high = street.end(0), street.end(2)
+    await low.open([high])
+    await high.open([low, 1])
+    await street.until(lambda: not low.links.down and high.links.down == [1])
+    address = low.links.address
+    low.close()
+    other = street.end(1, address)
+    await other.open([high])  # it waits for node 2's call
+    nudged = street.until(
+        lambda: other.opened != [],
+        nudge=lambda: high.links.send(0, Need(0)),
+    )
+    await nudged  # "who?", and node 2 says hello to what it takes for node 0
+    other.links.broadcast(CODEC.encode(Skip(0)))
+    await street.until(lambda: high.links.refused >= 2)
+    assert heard(high, 0) == []
+    assert 0 in high.links.down
+
+
+async def test_an_address_that_is_none_is_not_remembered(street: Street) -> None:
+    low = street.end(0)
+    await low.open([1])
+    words = replace(hello(1), address="rubbish")
+    assert isinstance(await street.stranger(low).ask(words), Welcome)
+    assert low.links.address_of(1) == "tcp://127.0.0.1:1"

@@ -10,7 +10,8 @@ import pytest
 from coordinator.plan import Plan, RunSettings
 from coordinator.roster import Roster
 from coordinator.server import Server
-from dlag_node.net.node import NodeSettings, run_node
+from dlag_node.net.node import run_node
+from dlag_node.net.settings import NodeSettings
 
 DEADLINE = 60.0  # seconds for what takes a moment, once the kernels are compiled
 

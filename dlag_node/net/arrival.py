@@ -1,0 +1,115 @@
+"""How a node comes to its place: from the coordinator, or, after a crash, from its state folder."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+
+import zmq
+
+from dlag_node.errors import ConfigError
+from dlag_node.net.bootstrap import Bootstrap
+from dlag_node.net.links import Links
+from dlag_node.net.settings import NodeSettings
+from dlag_node.net.sockets import Socket, port_of, reached_at, resolved
+from dlag_node.problems import Problem
+from dlag_node.rounds.state_folder import Place, StateFolder
+from dlag_node.rounds.worker import problem_of
+from dlag_node.wire.control import FromNode
+from dlag_node.wire.limits import MAX_VECTORS, frame_limit
+
+log = logging.getLogger(__name__)
+
+
+class Arrival:
+    """Finds out what the run is and where we stand in it, and opens our socket."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        context: zmq.Context[Socket],
+        stack: ExitStack,
+        folder: StateFolder | None,
+    ) -> None:
+        self._settings = settings
+        self._context = context
+        self._stack = stack
+        self._folder = folder
+        self._coordinator: Bootstrap | None = None
+        if settings.coordinator is not None:
+            self._coordinator = Bootstrap(
+                context,
+                settings.coordinator,
+                timeout=settings.join_timeout,
+                identity=None if folder is None else folder.identity,
+            )
+            stack.callback(self._coordinator.close)
+
+    async def place(self) -> tuple[Place, Problem, Links, str]:
+        """Our place, our f_i, our socket, and the address at which neighbors reach it."""
+        place = None if self._folder is None else self._folder.place()
+        if place is None:
+            return await self._join()
+        return await self._come_back(place)
+
+    def tell(self, message: FromNode) -> None:
+        """Tell the coordinator, if there is one."""
+        if self._coordinator is not None:
+            self._coordinator.tell(message)
+
+    def fail(self, reason: str) -> None:
+        """Tell the coordinator that this node gives up."""
+        if self._coordinator is not None:
+            self._coordinator.fail(reason)
+
+    async def _join(self) -> tuple[Place, Problem, Links, str]:
+        coordinator = self._coordinator
+        if coordinator is None:
+            raise ConfigError(
+                f"{self._settings.state} holds no place in a run: expected a coordinator's address"
+            )
+        await coordinator.call()
+        enrol, shard = await coordinator.join(self._settings.node)
+        problem = problem_of(enrol, shard)
+        log.info("node %d: %d samples, %d features", enrol.node, problem.samples, problem.dim)
+        links = self._listen(problem)
+        address = self._settings.advertise or reached_at(links.address, coordinator.endpoint)
+        log.info("neighbors reach us at %s", address)
+        assignment = await coordinator.report(problem, address)
+        place = Place(enrol, assignment, shard, links.address)
+        if self._folder is not None:
+            self._folder.write_place(place)
+        return place, problem, links, address
+
+    async def _come_back(self, place: Place) -> tuple[Place, Problem, Links, str]:
+        log.info("node %d again, by %s", place.enrol.node, self._settings.state)
+        problem = problem_of(place.enrol, place.shard)
+        links = self._listen(problem, place.bound)
+        endpoint = None
+        try:
+            if self._coordinator is not None:
+                await self._coordinator.call()  # it may be gone: nobody waits for its answer
+                endpoint = self._coordinator.endpoint
+            elif place.assignment.peers:
+                endpoint = await resolved(place.assignment.peers[0].address)
+        except ConfigError as exc:
+            log.warning("going on without: %s", exc)
+            self._coordinator = None
+        address = self._settings.advertise
+        if address is None:
+            address = links.address if endpoint is None else reached_at(links.address, endpoint)
+        log.info("neighbors reach us at %s", address)
+        return place, problem, links, address
+
+    def _listen(self, problem: Problem, before: str | None = None) -> Links:
+        """Our socket: where we were `before`, if any port will do and that one is still free.
+
+        The address comes before the assignment, and with it before the method and its width.
+        """
+        bind, again = self._settings.bind, None
+        if before is not None and bind.endswith(":*"):
+            again = f"{bind[:-1]}{port_of(before)}"
+        limit = frame_limit(MAX_VECTORS * problem.dim)
+        links = Links(self._context, bind, limit=limit, rather=again)
+        self._stack.callback(links.close)
+        return links

@@ -1,0 +1,40 @@
+"""What an operator sets on one node, checked before any socket opens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlag_node.errors import ConfigError
+from dlag_node.net.sockets import check_address
+from dlag_node.rounds.keeper import DEFAULT_EVERY, MAX_EVERY
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What an operator sets on one node."""
+
+    coordinator: str | None  # None: the state folder knows all that a coordinator would say
+    bind: str = "tcp://127.0.0.1:*"
+    advertise: str | None = None  # where neighbors reach us; None: where we listen (`reached_at`)
+    node: int | None = None
+    out: Path | None = None
+    observer: str | None = None
+    join_timeout: float = 600.0
+    neighbor_timeout: float = 120.0
+    state: Path | None = None  # where checkpoints are kept; None: a crash is the end
+    checkpoint: int = DEFAULT_EVERY  # rounds from one to the next
+    durable: bool = False  # they survive the machine, and not only the process
+
+    def __post_init__(self) -> None:
+        check_address(self.bind, wildcard=True)
+        for address in (self.coordinator, self.advertise, self.observer):
+            if address is not None:
+                check_address(address)
+        for name in ("join_timeout", "neighbor_timeout"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} = {getattr(self, name)}: expected seconds above 0")
+        if not 1 <= self.checkpoint <= MAX_EVERY:
+            raise ConfigError(f"checkpoint = {self.checkpoint}: expected 1 to {MAX_EVERY} rounds")
+        if self.coordinator is None and self.state is None:
+            raise ConfigError("no coordinator: expected its address, or a state folder to go on")
