@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,14 +29,38 @@ def gossip_matrix(graph: Graph, rule: str) -> Array:
         raise ConfigError(f"unknown weights {rule!r}: expected {', '.join(_RULES)}")
     degrees = [graph.degree(i) for i in range(graph.nodes)]
     largest = max(degrees)
-    U = np.zeros((graph.nodes, graph.nodes))
-    for i in range(graph.nodes):
-        for j in graph.neighbors(i):
-            if rule == "metropolis":
-                U[i, j] = -1.0 / (1 + max(degrees[i], degrees[j]))
-            elif rule == "max-degree":
-                U[i, j] = -1.0 / (1 + largest)
-            else:
-                U[i, j] = -1.0
-            U[i, i] -= U[i, j]
+
+    def weight(i: int, j: int) -> float:
+        if rule == "metropolis":
+            return -1.0 / (1 + max(degrees[i], degrees[j]))
+        return -1.0 / (1 + largest) if rule == "max-degree" else -1.0
+
+    return symmetric(graph.nodes, graph.edges, [weight(i, j) for i, j in graph.edges])
+
+
+def symmetric(
+    nodes: int, edges: Sequence[tuple[int, int]], weights: Sequence[float] | Array
+) -> Array:
+    """The matrix with these weights on the edges whose rows sum to 0."""
+    U = np.zeros((nodes, nodes))
+    for (i, j), weight in zip(edges, weights, strict=True):
+        U[i, j] = U[j, i] = weight
+    for i in range(nodes):
+        for j in np.flatnonzero(U[i]).tolist():
+            if j != i:
+                U[i, i] -= U[i, j]
     return U
+
+
+def curvature_weights(
+    nodes: int, edges: Sequence[tuple[int, int]], mu: Sequence[float] | Array
+) -> Array:
+    """U_ij = -1 / (deg_i / mu_i + deg_j / mu_j): heavy where both ends are strongly convex.
+
+    With M = diag(mu) no eigenvalue of M^{-1/2} U M^{-1/2} is above 1: with a_i = deg_i / mu_i an
+    edge adds (y_i - y_j)^2 / (a_i + a_j) <= y_i^2 / a_i + y_j^2 / a_j, by Cauchy and Schwarz, and
+    over all edges that is sum_i mu_i y_i^2.
+    """
+    degrees = np.bincount(np.array(edges).ravel(), minlength=nodes)
+    share = degrees / np.asarray(mu)
+    return symmetric(nodes, edges, [-1.0 / (share[i] + share[j]) for i, j in edges])

@@ -16,8 +16,10 @@ from dlag_node.methods import (
     extra,
     fgm,
     mdlag,
+    mdlag_all,
     msda,
     ssda,
+    tree,
 )
 from dlag_node.methods.flow import Array, Exchange, Flow, Inbox, Method, RoundReport
 from dlag_node.methods.gossip import Neighborhood
@@ -29,14 +31,20 @@ METHODS: dict[str, Callable[[MethodSpec, Worker], Method]] = {
     "msda": msda.build,
     "dlag": dlag.build,
     "mdlag": mdlag.build,
+    "mdlag-all": mdlag_all.build,
     "extra": extra.build,
     "exact-diffusion": exact_diffusion.build,
     "diging": diging.build,
     "admm": admm.build,
+    "lazy-extra": extra.build_lazy,
+    "lazy-exact-diffusion": exact_diffusion.build_lazy,
+    "lazy-admm": admm.build_lazy,
     "fgm": fgm.build,
     "cola": cola.build,
     "dsba": dsba.build,
     "adfs": adfs.build,
+    "tree": tree.build,
+    "auto": tree.build,
 }
 
 

@@ -17,7 +17,9 @@ and y in R^d, and v_j, y_j, the factors of a_j, for each sample; all 0. Draw t, 
 
 The steps of the last line are made up for when they are needed, any number of them at once. A round
 is all draws up to and including the next edge: its two ends exchange g, all others are silent, and
-no message is needed for a sample. sum_i v_i + sum_ij v_ij a_j = 0 always, for y too.
+no message is needed for a sample. With `edges=N` a round has N such edges, in as few exchanges as
+their order allows: pairs that have no worker in common exchange at once.
+sum_i v_i + sum_ij v_ij a_j = 0 always, for y too.
 
 theta_i = y_i/sigma_i as in the authors' code (`output=y`) or v_i/sigma_i as in their paper. Draws
 come from the stream that all workers share; which sample a worker's draw means only that worker
@@ -30,9 +32,11 @@ costs a skip on every edge that it does not use, where the authors' workers woul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -56,17 +60,19 @@ class Parameters:
     """What can be set of ADFS."""
 
     output: str = "y"
+    edges: int = 1  # in a round
 
     def __post_init__(self) -> None:
         if self.output not in OUTPUTS:
             raise ConfigError(f"output = {self.output!r}: expected one of {', '.join(OUTPUTS)}")
+        if self.edges < 1:
+            raise ConfigError(f"edges = {self.edges}: expected a whole number of at least 1")
 
 
 def build(spec: MethodSpec, worker: Worker) -> Adfs:
     """ADFS for this worker."""
-    if worker.everyone is None:
-        raise ConfigError("adfs needs the whole graph, which is told up to 1,000 nodes")
-    return Adfs(worker, law_of(worker.everyone), spec.parameters(Parameters()))
+    law = law_of(worker.all_about_everyone(spec.name))
+    return Adfs(worker, law, spec.parameters(Parameters()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +96,70 @@ class _Idle:
         return middle + self.rho * apart, middle - delta * apart
 
 
+class _Drawn(NamedTuple):
+    """One draw: its number, its interval by `Law.drawn`, where in it, and whether it is an edge."""
+
+    draw: int
+    at: int
+    where: float
+    edge: bool
+
+
+class _Ahead:
+    """The draws to come that are an edge, or a sample of worker i's own.
+
+    `draws(n)` takes the next n numbers in [0, 1) from the stream. What of a `block` of them is
+    still to come follows from the block and from `next`, the first draw that was not taken yet.
+    """
+
+    STATE = ("rng", "block", "seen", "next")
+
+    def __init__(self, rng: np.random.Generator, law: Law, node: int) -> None:
+        self.rng = rng
+        self.draws: Callable[[int], Array] = rng.random
+        self.block = np.zeros(0)
+        self.seen = 0  # draws taken from the stream
+        self.next = 0
+        self._law = law
+        self._node = node
+        self._coming: deque[_Drawn] = deque()
+        self._sorted = 0  # `seen` when `_coming` was made
+
+    def first(self) -> _Drawn:
+        """The next draw."""
+        if self._sorted != self.seen:
+            self._sort()  # a checkpoint was restored
+        while not self._coming:
+            self.block = self.draws(_DRAWS)
+            self.seen += len(self.block)
+            self._sort()
+        return self._coming[0]
+
+    def take(self) -> _Drawn:
+        """The next draw, which is then done with."""
+        drawn = self.first()
+        self.next = drawn.draw + 1
+        return self._coming.popleft()
+
+    def _sort(self) -> None:
+        """Find what is to come in the block."""
+        edges, begin = len(self._law.edges), self.seen - len(self.block)
+        at, where = self._law.drawn(self.block)
+        ours = np.flatnonzero((at < edges) | (at == edges + self._node))
+        ours = ours[ours >= self.next - begin]
+        columns = (begin + ours, at[ours], where[ours], at[ours] < edges)
+        each = zip(*(column.tolist() for column in columns), strict=True)
+        self._coming = deque(itertools.starmap(_Drawn, each))
+        self._sorted = self.seen
+
+
 class Adfs:
-    """Worker i's side of ADFS; `draws` are the numbers in [0, 1) that all workers share."""
+    """Worker i's side of ADFS; what is `ahead` are the draws that all workers share."""
+
+    STATE = (
+        "t", "v", "y", "_at", "v_of", "y_of", "_at_of", "_margins",
+        "theta", "_k", "ahead", "_guard",
+    )  # fmt: skip
 
     def __init__(self, worker: Worker, law: Law, wanted: Parameters) -> None:
         f = worker.problem
@@ -105,8 +173,9 @@ class Adfs:
         self._p = costs / law.total
         self._intervals = np.cumsum(costs / costs.sum())
         self._square_norms = f.rows.square_norms()
-        self.draws: Iterator[float] = _uniform(worker.shared_stream())
+        self.ahead = _Ahead(worker.shared_stream(), law, worker.node)
         self.t = 0  # draws so far
+        self._edges = wanted.edges
         self.v, self.y, self._at = np.zeros(f.dim), np.zeros(f.dim), 0
         self.v_of = np.zeros(f.samples)  # as of draw `_at_of[j]`
         self.y_of = np.zeros(f.samples)
@@ -115,24 +184,34 @@ class Adfs:
         self.theta = np.zeros(f.dim)
         self.width = f.dim
         self._guard = Guard(usual=1.0, advice="scale the features or raise lambda")
+        self.advice = self._guard.advice
         self._k = 0
         self.parameters: dict[str, float | int | str] = {
             "rho": law.rho,
             "sigma_A": law.sigma_A,
             "p_comm": float(law.p_edge.sum()),
             "output": wanted.output,
+            "edges": wanted.edges,
         }
 
     def round(self) -> Flow[RoundReport]:
-        """All draws up to and including the next edge between two workers."""
-        edges, steps = len(self._law.edges), 0
-        at, where = self._draw()
-        while at >= edges:
-            if at - edges == self._node:
-                self._step_of_sample(where)
-                steps += 1
-            at, where = self._draw()
-        yield from self._exchange(at)
+        """All draws up to and including the next edge between two workers, or the next `edges`."""
+        steps, left = 0, self._edges
+        while left:
+            block = self._block(left)
+            edges = [each for each in block if each.edge]
+            left -= len(edges)
+            own = [each for each in block if self._concerns(each)]
+            if not any(each.edge for each in own):
+                yield Exchange(None)
+            for drawn in own:
+                self.t = drawn.draw + 1
+                if drawn.edge:
+                    yield from self._exchange(drawn.at)
+                else:
+                    self._step_of_sample(drawn.where)
+                    steps += 1
+            self.t = edges[-1].draw + 1
         self._catch_up(self.t)
         theta = (self.y if self._output == "y" else self.v) / self._problem.mu
         step = self._guard.step(self._k, self.theta, theta)
@@ -140,16 +219,30 @@ class Adfs:
         self._k += 1
         return RoundReport(gradients=steps, step=step, age=0)
 
-    def _draw(self) -> tuple[int, float]:
-        self.t += 1
-        return self._law.drawn(next(self.draws))
+    def _block(self, edges: int) -> list[_Drawn]:
+        """The next draws with `edges` edges, or up to one that meets a worker for the second time.
+
+        Their pairs do not wait for each other: one exchange serves them all.
+        """
+        block: list[_Drawn] = []
+        busy: set[int] = set()
+        while edges:
+            ahead = self.ahead.first()
+            if ahead.edge:
+                ends = self._law.edges[ahead.at]
+                if not busy.isdisjoint(ends):
+                    break
+                busy.update(ends)
+                edges -= 1
+            block.append(self.ahead.take())
+        return block
+
+    def _concerns(self, drawn: _Drawn) -> bool:
+        return not drawn.edge or self._node in self._law.edges[drawn.at]
 
     def _exchange(self, e: int) -> Flow[None]:
-        """The step of an edge, for its two ends; silence for all others."""
+        """The step of an edge of ours."""
         law, ends = self._law, self._law.edges[e]
-        if self._node not in ends:
-            yield Exchange(None)
-            return
         partner = ends[1] if ends[0] == self._node else ends[0]
         self._catch_up(self.t - 1)
         g = self.y / self._problem.mu
@@ -201,8 +294,3 @@ class Adfs:
         """Make up for the draws before draw t that did not touch the centre."""
         self.v, self.y = self._idle(self.v, self.y, t - self._at)
         self._at = t
-
-
-def _uniform(rng: np.random.Generator) -> Iterator[float]:
-    while True:
-        yield from rng.random(_DRAWS).tolist()

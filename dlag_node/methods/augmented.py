@@ -20,11 +20,11 @@ only that worker knows how.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dlag_node.errors import ConfigError
 from dlag_node.methods.flow import Array
@@ -43,15 +43,16 @@ class Law:
     total: float  # of all c: a sample's probability is c_ij / total
     sigma_A: float
     rho: float
-    bounds: tuple[float, ...]
+    bounds: Array
 
-    def drawn(self, u: float) -> tuple[int, float]:
-        """Which interval u in [0, 1) falls into, and where in it, in [0, 1).
+    def drawn(self, u: Array) -> tuple[NDArray[np.intp], Array]:
+        """Which interval each u in [0, 1) falls into, and where in it, in [0, 1).
 
         The first intervals are the edges', the others the workers'.
         """
-        at = min(bisect_right(self.bounds, u), len(self.bounds) - 1)
-        low = self.bounds[at - 1] if at else 0.0
+        last = len(self.bounds) - 1
+        at = np.minimum(np.searchsorted(self.bounds, u, side="right"), last)
+        low = np.where(at > 0, self.bounds[at - 1], 0.0)
         return at, (u - low) / (self.bounds[at] - low)
 
 
@@ -83,7 +84,7 @@ def law_of(everyone: Everyone) -> Law:
         total=total,
         sigma_A=sigma_A,
         rho=float(np.sqrt(sigma_A)) / total,
-        bounds=tuple(bounds.tolist()),
+        bounds=bounds,
     )
 
 

@@ -13,10 +13,11 @@ from dlag_node.methods.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class Averaging:
-    """Row i of W = I - U for a U whose largest eigenvalue is `sigma_1`."""
+    """Row i of W = I - U for a U with these largest and smallest nonzero eigenvalues."""
 
     hood: Neighborhood
     sigma_1: float
+    sigma_gap: float
 
     @property
     def lowest(self) -> float:
@@ -36,7 +37,7 @@ class Averaging:
 
     def halved(self) -> Averaging:
         """Row i of Wt = (I + W) / 2 = I - U/2."""
-        return Averaging(self.hood.scaled(0.5), 0.5 * self.sigma_1)
+        return Averaging(self.hood.scaled(0.5), 0.5 * self.sigma_1, 0.5 * self.sigma_gap)
 
 
 # Eigenvalues of U from here on make I - U unstable, or nearly so.
@@ -61,8 +62,8 @@ def averaging(worker: Worker, *, sigma: float, scaled_to: float | None = None) -
     max-degree rules keep to it, if barely on dense bipartite graphs; U by the Laplacian is in
     other units, with a sigma_1 of up to n.
     """
-    largest = worker.spectrum.sigma_1
+    largest, gap = worker.spectrum.sigma_1, worker.spectrum.sigma_gap
     if largest <= sigma:
-        return Averaging(worker.hood, largest)
+        return Averaging(worker.hood, largest, gap)
     goal = sigma if scaled_to is None else scaled_to
-    return Averaging(worker.hood.scaled(goal / largest), goal)
+    return Averaging(worker.hood.scaled(goal / largest), goal, gap * goal / largest)

@@ -60,6 +60,8 @@ def build(spec: MethodSpec, worker: Worker) -> Cola:
 class Cola:
     """Worker i's side of COLA: v, u and the warm start theta_hat are what lasts."""
 
+    STATE = ("_k", "v", "u", "theta", "theta_hat", "_oracle", "_guard")
+
     def __init__(self, worker: Worker, wanted: Parameters) -> None:
         f = worker.problem
         self._problem = f
@@ -83,6 +85,7 @@ class Cola:
         self.theta_hat = np.zeros(f.dim)
         self.width = f.dim
         self._guard = Guard(usual=1.0, advice=f"raise epochs (epochs = {wanted.epochs})")
+        self.advice = self._guard.advice
         self._k = 0
         self.parameters: dict[str, float | int | str] = {
             "gamma": wanted.gamma,

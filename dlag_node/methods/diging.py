@@ -24,23 +24,25 @@ from __future__ import annotations
 import numpy as np
 
 from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
-from dlag_node.methods.primal import Descent, StepParameters, descent
-from dlag_node.methods.spec import MethodSpec
+from dlag_node.methods.primal import PLAIN, Descent, StepParameters, descent
+from dlag_node.methods.spec import MethodSpec, presets
 from dlag_node.methods.worker import Worker
 from dlag_node.problems import Problem
 
 _PAPER = StepParameters(alpha_L=0.25, sigma=1.25)
-DEFAULTS = {"paper": _PAPER, "theory": _PAPER}
+DEFAULTS = presets(paper=_PAPER)
 
 
 def build(spec: MethodSpec, worker: Worker) -> Diging:
     """DIGing for this worker."""
-    wanted = spec.parameters(DEFAULTS[spec.preset])
+    wanted = spec.parameters(DEFAULTS[spec.preset], PLAIN)
     return Diging(worker.problem, descent(worker, wanted))
 
 
 class Diging:
     """Worker i's side of DIGing."""
+
+    STATE = ("k", "x", "y", "_gradient", "_guard")
 
     def __init__(self, problem: Problem, descent: Descent) -> None:
         self.problem = problem
@@ -51,7 +53,11 @@ class Diging:
         self.x: Array = np.zeros(problem.dim)
         self.y = self.x
         self._gradient = self.x  # grad f_i(x_i), from round 0 on
-        self._guard = descent.guard()
+        # the slow root of (z - w)^2 + alpha h (z - 1), zeta = 1 - w, is about
+        # 1 - zeta^2 / (2 zeta + alpha h), and alpha h <= alpha_L
+        gap = descent.W.sigma_gap
+        self._guard = descent.guard(mixing=2.0 / gap + descent.alpha_L / gap / gap)
+        self.advice = self._guard.advice
 
     @property
     def theta(self) -> Array:

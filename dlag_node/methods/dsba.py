@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from dlag_node.errors import ConfigError
 from dlag_node.methods.averaging import plain_averaging
 from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
 from dlag_node.methods.guard import Guard
-from dlag_node.methods.spec import MethodSpec
+from dlag_node.methods.spec import MethodSpec, presets
 from dlag_node.methods.worker import Worker
 from dlag_node.problems.losses import loss_slope
 from dlag_node.solvers.prox import margin_of
@@ -49,7 +50,7 @@ class Parameters:
             raise ConfigError(f"alpha_L = {self.alpha_L}: expected a positive number")
 
 
-DEFAULTS = {"paper": Parameters(), "theory": Parameters(alpha_L=1.0 / 24.0)}
+DEFAULTS = presets(paper=Parameters(), theory=Parameters(alpha_L=1.0 / 24.0))
 
 
 def build(spec: MethodSpec, worker: Worker) -> Dsba:
@@ -59,10 +60,11 @@ def build(spec: MethodSpec, worker: Worker) -> Dsba:
     return Dsba(worker, spec.parameters(DEFAULTS[spec.preset]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Before:
-    """Iteration t - 1: z_i, ((I - W) z)_i, and delta_i = change * a_j."""
+    """Iteration t - 1: z_i, ((I - W) z)_i, and delta_i = change * a_j; all 0 at t = 0."""
 
+    STATE: ClassVar[tuple[str, ...]] = ("z", "spread", "j", "change")
     z: Array
     spread: Array
     j: int
@@ -72,6 +74,8 @@ class _Before:
 class Dsba:
     """Worker i's side of DSBA; `draws` says which own sample is next."""
 
+    STATE = ("_k", "theta", "phi", "_margins", "_before", "draws", "_guard")
+
     def __init__(self, worker: Worker, wanted: Parameters) -> None:
         f = worker.problem
         self._problem = f
@@ -79,13 +83,14 @@ class Dsba:
         self._alpha = wanted.alpha_L / worker.L_sample
         self._share = f.samples / f.n0
         self._square_norms = f.rows.square_norms()
-        self.draws: Iterator[int] = _uniform(worker.random_stream(), f.samples)
+        self.draws: Iterator[int] = _Uniform(worker.random_stream(), f.samples)
         self.theta = np.zeros(f.dim)  # z
         self.phi = self._share * f.slopes_at_zero()
         self._margins = np.zeros(f.samples)  # of each sample's last step, where the next begins
-        self._before: _Before | None = None
+        self._before = _Before(np.zeros(f.dim), np.zeros(f.dim), 0, 0.0)
         self.width = f.dim
         self._guard = Guard(usual=1.0, advice=f"lower alpha_L (alpha_L = {wanted.alpha_L:g})")
+        self.advice = self._guard.advice
         self._k = 0
         self.parameters: dict[str, float | int | str] = {
             "alpha": self._alpha,
@@ -103,7 +108,7 @@ class Dsba:
         psi = self._forward(spread)
         f.rows.add_row(j, self._alpha * self.phi[j], psi)
         slope, self.theta = self._prox(j, psi)
-        self._before = _Before(z, spread, j, slope - self.phi[j])
+        self._before = _Before(z, spread, j, float(slope - self.phi[j]))
         self.phi[j] = slope
         step = self._guard.step(self._k, z, self.theta)
         self._k += 1
@@ -112,7 +117,7 @@ class Dsba:
     def _forward(self, spread: Array) -> Array:
         """psi without its phi_j a_j."""
         f, z, alpha, before = self._problem, self.theta, self._alpha, self._before
-        if before is None:
+        if self._k == 0:
             psi: Array = z - spread
             f.rows.add_slopes(f.loss.code, f.labels, np.zeros(f.dim), -alpha / f.n0, psi)
             return psi
@@ -133,6 +138,17 @@ class Dsba:
         return slope, psi / shrink
 
 
-def _uniform(rng: np.random.Generator, samples: int) -> Iterator[int]:
-    while True:
-        yield int(rng.integers(samples))
+class _Uniform:
+    """Own samples drawn one by one, for ever."""
+
+    STATE = ("rng",)
+
+    def __init__(self, rng: np.random.Generator, samples: int) -> None:
+        self.rng = rng
+        self._samples = samples
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        return int(self.rng.integers(self._samples))

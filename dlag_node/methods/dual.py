@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
 from dlag_node.graphs.chebyshev import Chebyshev
-from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
-from dlag_node.methods.gossip import Neighborhood, accelerated_gossip
+from dlag_node.methods.channel import Channel, accelerated_gossip
+from dlag_node.methods.flow import Array, Flow, RoundReport
 from dlag_node.methods.guard import Guard, square
-from dlag_node.methods.lazy import LazyRule
 from dlag_node.solvers import Oracle
 
 
@@ -27,40 +27,52 @@ class DualAscent:
     """Worker i's side of Algorithm 1 (DLAG) and of the paper's MDLAG, SSDA and MSDA.
 
         theta^k ~ grad f_i^*(x^k), warm started at theta^{k-1}     `oracle`
-        Q = theta^k - theta_hat^{k-1}, sent unless the rule holds  `lazy`, None: always sent
-        P^k = P^{k-1} + sum_{j in N(i)} U_ij Q_j                   `hood`
-        y^{k+1} = x^k - eta * (column i of theta_hat^k P_K(U))     `poly`, None: P^k itself
+        Q = theta^k - theta_hat^{k-1}, sent unless the rule holds  `channel`
+        P^k = P^{k-1} + sum_{j in N(i)} U_ij Q_j
+        y^{k+1} = x^k - eta * (column i of theta_hat^k P_K(U))     `poly`, None: P^k itself;
+                                                                   `gossip`: a channel for each z_l
         x^{k+1} = y^{k+1} + momentum * (y^{k+1} - y^k)
 
     Iteration 0 computes theta^0 = grad f_i^*(0) exactly and tells it to everybody, which makes
     P^0 = sum_j U_ij theta_j^0; then it takes the last two lines like every other iteration.
     """
 
+    STATE = ("k", "theta", "x", "y", "oracle", "channel", "gossip", "_guard")
+
     def __init__(
         self,
         *,
         dim: int,
         oracle: Oracle,
-        hood: Neighborhood,
+        channel: Channel,
         sizes: StepSizes,
-        lazy: LazyRule | None,
         poly: Chebyshev | None,
+        gossip: Sequence[Channel],
+        guard: Guard,
         parameters: dict[str, float | int | str],
     ) -> None:
         self.oracle = oracle
-        self.hood = hood
+        self.channel = channel
         self.sizes = sizes
-        self.lazy = lazy
         self.poly = poly
+        self.gossip = gossip
         self.parameters = parameters
         self.k = 0
         self.theta = np.zeros(dim)
-        self.theta_hat = np.zeros(dim)  # what the neighbors know of theta
-        self.P = np.zeros(dim)
         self.x = np.zeros(dim)
         self.y = np.zeros(dim)
-        # eta is the step to which thetas that differ by 1 lead
-        self._guard = Guard(usual=sizes.eta, advice=_advice(sizes, lazy, oracle))
+        self.advice = guard.advice
+        self._guard = guard
+
+    @property
+    def theta_hat(self) -> Array:
+        """What the neighbors know of theta."""
+        return self.channel.known
+
+    @property
+    def P(self) -> Array:
+        """sum_{j in N(i)} U_ij theta_hat_j."""
+        return self.channel.mixed
 
     @property
     def width(self) -> int:
@@ -72,25 +84,11 @@ class DualAscent:
         solve = self.oracle.exact if self.k == 0 else self.oracle
         solution = solve(self.x, self.theta)
         self.theta = solution.theta
-        yield from self._tell()
-        direction = yield from accelerated_gossip(self.theta_hat, self.P, self.hood, self.poly)
+        P = yield from self.channel.share(self.theta, always=self.k == 0)
+        direction = yield from accelerated_gossip(self.theta_hat, P, self.gossip, self.poly)
         step = self._step(direction)
         self.k += 1
-        age = 0 if self.lazy is None else self.lazy.age
-        return RoundReport(gradients=solution.sample_gradients, step=step, age=age)
-
-    def _tell(self) -> Flow[None]:
-        """Lines 4 to 14: tell the neighbors or stay silent, then fold their deltas into P."""
-        Q = self.theta - self.theta_hat
-        if self.k > 0 and self.lazy is not None and self.lazy.may_skip(square(Q)):
-            sent = None
-        else:
-            sent = Q
-            self.theta_hat = self.theta
-        inbox = yield Exchange(sent)
-        change = self.hood.apply(sent, inbox)
-        if change is not None:
-            self.P = self.P + change
+        return RoundReport(solution.sample_gradients, step, self.channel.age)
 
     def _step(self, direction: Array) -> float:
         """Lines 15 and 16: the accelerated step; returns ||x^{k+1} - x^k||."""
@@ -100,15 +98,8 @@ class DualAscent:
             moved = square(x - self.x)
         step = sqrt(moved)
         self._guard.check(self.k, step)
-        if self.lazy is not None:
-            self.lazy.observe(moved)
+        for channel in (self.channel, *self.gossip):
+            if channel.rule is not None:
+                channel.rule.observe(moved)
         self.x, self.y = x, y
         return step
-
-
-def _advice(sizes: StepSizes, lazy: LazyRule | None, oracle: Oracle) -> str:
-    """What to change when the run diverges."""
-    change = f"eta_beta (eta = {sizes.eta:g})"
-    if lazy is not None:
-        change = f"gamma = {lazy.gamma:g}, c = {lazy.c:g}, D = {lazy.D} or {change}"
-    return f"lower {change}, or solve the subproblem further than stop={oracle.stop}"

@@ -1,4 +1,4 @@
-"""What can be set of SSDA, MSDA, DLAG and MDLAG, checked."""
+"""What can be set of the dual methods, SSDA, MSDA, DLAG, MDLAG and mdlag-all, checked."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import math
 from dataclasses import dataclass
 
 from dlag_node.errors import ConfigError
+from dlag_node.methods.channel_parameters import require_channel_form
 from dlag_node.methods.spec import FROM_THEOREM, require_positive
+from dlag_node.rounding import WHOLE
 from dlag_node.solvers import SOLVERS, parse_stop
+
+AUTO = "auto"  # a solver that suits the shard
+CERTIFIED = "certified:"
+STARTS = ("cold", "warm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +21,15 @@ class DualParameters:
     """Everything that can be set of a dual method; which of them a method takes is its own matter.
 
     eta = eta_beta / beta. `gamma` and `c` may be "theorem" (Theorem 1), `stop` may be "theorem"
-    (the contraction of Lemma 1, certified by gradient norms). K = 0 is floor(1/sqrt(zeta(U))).
+    (the contraction of Lemma 1, certified by gradient norms) or "certified:c" for a c of one's own.
+    K = 0 is floor(1/sqrt(zeta(U))). `start=cold` solves each subproblem from 0 instead of the last
+    theta_i. An epoch of Katyusha or SVRG has `passes` m steps, and costs (passes + 1) m sample
+    gradients.
+
+    `rule` is the lazy condition: the paper's, with mu_min or with worker i's own mu_i (`mu=own`),
+    or `steps` with its tau. `weights` are the gossip weights of the run (`given`) or those by
+    `curvature`; `constants` are Proposition 1's (`paper`), or the exact extreme eigenvalues
+    (`tight`). `solver` may be `auto`: by the shard's shape.
     """
 
     eta_beta: float = 1.0
@@ -27,6 +41,15 @@ class DualParameters:
     solver: str = "katyusha"
     stop: str = "epochs:30"
     max_epochs: int = 100_000
+    start: str = "warm"
+    passes: int = 2
+    rule: str = "paper"
+    tau: float = 0.5
+    mu: str = "min"
+    predict: str = "none"
+    form: str = WHOLE
+    weights: str = "given"
+    constants: str = "paper"
 
     def __post_init__(self) -> None:
         require_positive("eta_beta", self.eta_beta)
@@ -40,10 +63,41 @@ class DualParameters:
             raise ConfigError(f"K = {self.K}: expected 0 (by zeta) or a whole number of at least 1")
         if self.max_epochs < 1:
             raise ConfigError(f"max_epochs = {self.max_epochs}: expected at least 1")
-        if self.solver not in SOLVERS:
-            raise ConfigError(f"solver = {self.solver!r}: expected one of {', '.join(SOLVERS)}")
-        if self.stop != FROM_THEOREM:
+        if self.passes < 1:
+            raise ConfigError(f"passes = {self.passes}: expected a whole number of at least 1")
+        require_start(self.start)
+        _one_of("solver", self.solver, (*SOLVERS, AUTO))
+        _one_of("rule", self.rule, ("paper", "steps"))
+        _one_of("mu", self.mu, ("min", "own"))
+        _one_of("weights", self.weights, ("given", "curvature"))
+        _one_of("constants", self.constants, ("paper", "tight"))
+        require_positive("tau", self.tau)
+        require_channel_form(self.predict, self.form)
+        if self.stop.startswith(CERTIFIED):
+            _fraction("stop=certified", self.certified)
+            require_positive("stop=certified", self.certified)
+        elif self.stop != FROM_THEOREM:
             parse_stop(self.stop)
+
+    @property
+    def certified(self) -> float:
+        """c of `stop=certified:c`."""
+        text = self.stop.removeprefix(CERTIFIED)
+        try:
+            return float(text)
+        except ValueError:
+            raise ConfigError(f"stop = {self.stop!r}: expected certified:c, 0 < c < 1") from None
+
+
+def _one_of(name: str, value: str, names: tuple[str, ...]) -> None:
+    if value not in names:
+        raise ConfigError(f"{name} = {value!r}: expected one of {', '.join(names)}")
+
+
+def require_start(start: str) -> None:
+    """ConfigError unless it says where an inner solver begins: at the last theta_i, or at 0."""
+    if start not in STARTS:
+        raise ConfigError(f"start = {start!r}: expected one of {', '.join(STARTS)}")
 
 
 def _fraction(name: str, value: float | str) -> None:

@@ -24,13 +24,14 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 
 from dlag_node.errors import ConfigError
+from dlag_node.methods.assembly import guard_of
+from dlag_node.methods.channel import Channel
 from dlag_node.methods.dual import DualAscent, StepSizes
+from dlag_node.methods.dual_parameters import require_start
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.theory import dual_constants
 from dlag_node.methods.worker import Worker
 from dlag_node.solvers import Oracle, Stop
-
-STARTS = ("cold", "warm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,7 @@ class Parameters:
     def __post_init__(self) -> None:
         if not (isfinite(self.eps) and self.eps > 0):
             raise ConfigError(f"eps = {self.eps}: expected a positive number")
-        if self.start not in STARTS:
-            raise ConfigError(f"start = {self.start!r}: expected one of {', '.join(STARTS)}")
+        require_start(self.start)
 
 
 def build(spec: MethodSpec, worker: Worker) -> DualAscent:
@@ -66,10 +66,11 @@ def build(spec: MethodSpec, worker: Worker) -> DualAscent:
     return DualAscent(
         dim=problem.dim,
         oracle=oracle,
-        hood=worker.hood,
+        channel=Channel(worker.problem.dim, worker.hood, rule=None),
         sizes=sizes,
-        lazy=None,
         poly=None,
+        gossip=[],
+        guard=guard_of(constants, eta_beta=1.0, s=1.0, rule=None, oracle=oracle),
         parameters={
             "eta": sizes.eta,
             "momentum": sizes.momentum,

@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dlag_node.rounding import Rounded
+
 Array = NDArray[np.float64]
 Inbox = Mapping[int, Array | None]  # neighbor id -> its vector, or None where it was silent
 
@@ -25,12 +27,14 @@ Flow = Generator["Exchange", Inbox, T]
 class Exchange:
     """One crossing of the barrier: the same vector for every neighbor, or None for silence.
 
-    With `to`, the vector is for those neighbors alone and the others hear silence. A yielded vector
-    is given away: the method never writes into it again.
+    With `to`, the vector is for those neighbors alone and the others hear silence. A vector whose
+    values were `rounded` travels in fewer bytes. A yielded vector is given away: the method never
+    writes into it again.
     """
 
     payload: Array | None
     to: frozenset[int] | None = None
+    rounded: Rounded | None = None
 
 
 @dataclass(slots=True)
@@ -46,6 +50,10 @@ class Method(Protocol):
     """One worker's side of an optimisation method, whole between two rounds."""
 
     @property
+    def STATE(self) -> tuple[str, ...]:
+        """The names of the attributes that last from round to round (`state`)."""
+
+    @property
     def theta(self) -> Array:
         """Worker i's estimate of the minimiser after the last finished round."""
 
@@ -56,6 +64,10 @@ class Method(Protocol):
     @property
     def width(self) -> int:
         """The length of every vector that the method sends: that of theta, or a multiple of it."""
+
+    @property
+    def advice(self) -> str:
+        """What to change of the parameters should a run not converge."""
 
     def round(self) -> Flow[RoundReport]:
         """One iteration k."""

@@ -1,8 +1,10 @@
-"""Worker i's lazy condition: when the neighbors may keep what they already have."""
+"""Worker i's lazy conditions: when the neighbors may keep what they already have."""
 
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
+from math import inf
 
 
 class LazyRule:
@@ -11,22 +13,28 @@ class LazyRule:
     At iteration k worker i stays silent while its age is below D and
 
         ||theta_hat^{k-1} - theta^k||^2 <=
-            3 / mu_min^2 * ( G_{k-D} + G_k + (c + gamma) * sum_{j=k-D}^{k-1} s_j )
+            3 / mu^2 * ( G_{k-D} + G_k + (c + gamma) * sum_{j=k-D}^{k-1} s_j )
 
-    with s_j = ||x^j - x^{j+1}||^2 and G_k = sum_{j<k} c^{k-j} s_j = c (G_{k-1} + s_{k-1}).
-    `_window` holds the last D of the s_j, `_recent` is G_k and `_older` is G_{k-D}: a step that
-    leaves the window enters the older sum.
+    with mu = mu_min, s_j = ||x^j - x^{j+1}||^2 and G_k = sum_{j<k} c^{k-j} s_j, which is
+    c (G_{k-1} + s_{k-1}). `_window` holds the last D of the s_j, `_recent` is G_k and `_older` is
+    G_{k-D}: a step that leaves the window enters the older sum. For a vector that is larger than
+    theta by a known factor the right-hand side is multiplied by `scale`, that factor's square.
     """
 
-    def __init__(self, *, gamma: float, c: float, D: int, mu_min: float) -> None:
+    STATE = ("age", "_window", "_recent", "_older")
+
+    def __init__(self, *, gamma: float, c: float, D: int, mu: float, scale: float = 1.0) -> None:
         self.gamma = gamma
         self.c = c
         self.D = D
         self.age = 0  # d_i^k
-        self._scale = 3.0 / mu_min**2
+        self._scale = scale * 3.0 / mu**2
         self._window: deque[float] = deque()
         self._recent = 0.0
         self._older = 0.0
+
+    def __str__(self) -> str:
+        return f"gamma = {self.gamma:g}, c = {self.c:g}, D = {self.D}"
 
     def bound(self) -> float:
         """Right-hand side of the lazy condition."""
@@ -35,7 +43,7 @@ class LazyRule:
             steps += s
         return self._scale * (self._older + self._recent + (self.c + self.gamma) * steps)
 
-    def may_skip(self, gap: float) -> bool:
+    def may_skip(self, gap: float, moved: float) -> bool:  # noqa: ARG002, another rule's
         """Whether ||theta_hat^{k-1} - theta^k||^2 = `gap` allows silence; keeps the age d_i^k."""
         skip = self.age < self.D and gap <= self.bound()
         self.age = self.age + 1 if skip else 0
@@ -47,3 +55,85 @@ class LazyRule:
         self._window.append(step)
         if len(self._window) > self.D:
             self._older = self.c * (self._older + self._window.popleft())
+
+
+class StepRule:
+    """One dimensionless threshold: silence while the copy is within tau of the vector's own steps.
+
+    Worker i stays silent while its age is below D and
+
+        ||v_hat - v^k||^2 <= tau^2 * mean of the last `WINDOW` values of ||v^j - v^{j-1}||^2
+
+    whatever units v is in, with no constant of the problem. tau below 1 asks for an error smaller
+    than one usual step. A dual method gives `mu` = mu_i: v = theta_i follows the steps of x_i by
+    no more than ||x^j - x^{j-1}|| / mu_i, and it is these that count.
+
+    The safeguard: steps must shrink. Should the mean exceed all that it was between `past` and
+    2 `past` exchanges ago (those of an accelerated method go in waves: it gives their length), or
+    jump far above all that it was, then worker i halves its tau and is strict at once: it tells
+    everything, as the method without laziness would, until its steps are down to half of what they
+    were then.
+    """
+
+    STATE = ("tau", "age", "alarms", "_window", "_means", "_strict_above")
+
+    WINDOW = 5
+    RELIEF = 0.25  # of the mean square: half of the step
+    BURST = 16.0  # of the mean square: four times the step
+
+    def __init__(self, *, tau: float, D: int, mu: float | None = None, past: int = 10) -> None:
+        self.tau = tau
+        self.D = D
+        self.mu = mu
+        self.age = 0
+        self.alarms = 0
+        self._window: deque[float] = deque(maxlen=self.WINDOW)
+        self._past = past
+        self._means: deque[float] = deque(maxlen=2 * past)
+        self._strict_above = inf  # the mean at which we may be lazy again; inf: we may
+
+    def __str__(self) -> str:
+        return f"tau = {self.tau:g}, D = {self.D}"
+
+    def may_skip(self, gap: float, moved: float) -> bool:
+        """Whether ||v_hat - v^k||^2 = `gap` allows silence, after a step of ||.||^2 = `moved`."""
+        if self.mu is None:
+            self._window.append(moved)
+        mean = self._mean()
+        strict = self._is_strict(mean)
+        skip = not strict and self.age < self.D and gap <= self.tau**2 * mean
+        self.age = self.age + 1 if skip else 0
+        return skip
+
+    def _mean(self) -> float:
+        steps = 0.0
+        for s in self._window:
+            steps += s
+        return steps / max(1, len(self._window))
+
+    def _is_strict(self, mean: float) -> bool:
+        """Whether the steps have grown, and have not shrunk again since."""
+        if self._strict_above == inf and self._has_grown(mean):
+            self.alarms += 1
+            self.tau /= 2.0
+            self._strict_above = self.RELIEF * mean
+        self._means.append(mean)
+        if mean <= self._strict_above:
+            self._strict_above = inf
+        return self._strict_above < inf
+
+    def _has_grown(self, mean: float) -> bool:
+        """Whether the mean is above all that it was long ago, or far above all before this window.
+
+        A NaN has grown.
+        """
+        long_ago = len(self._means) - self._past
+        if long_ago > 0 and not mean <= max(islice(self._means, long_ago)):
+            return True
+        lately = len(self._means) - self.WINDOW
+        return lately > 0 and not mean <= self.BURST * max(islice(self._means, lately))
+
+    def observe(self, step: float) -> None:
+        """Take in ||x^k - x^{k+1}||^2 at the end of iteration k, where these steps count."""
+        if self.mu is not None:
+            self._window.append(step / self.mu**2)

@@ -6,12 +6,20 @@ not. gamma = c = 0 turns it into MSDA.
 
 from __future__ import annotations
 
-from dlag_node.methods.assembly import BASE, LAZY, LAZY_PAPER, LAZY_THEORY, MULTI, assemble
+from dlag_node.methods.assembly import (
+    BASE,
+    LAZY,
+    LAZY_AUTO,
+    LAZY_PAPER,
+    LAZY_THEORY,
+    MULTI,
+    assemble,
+)
 from dlag_node.methods.dual import DualAscent
-from dlag_node.methods.spec import MethodSpec
+from dlag_node.methods.spec import MethodSpec, presets
 from dlag_node.methods.worker import Worker
 
-DEFAULTS = {"paper": LAZY_PAPER, "theory": LAZY_THEORY}
+DEFAULTS = presets(paper=LAZY_PAPER, theory=LAZY_THEORY, auto=LAZY_AUTO)
 
 
 def build(spec: MethodSpec, worker: Worker) -> DualAscent:

@@ -10,14 +10,16 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from dlag_node.errors import ConfigError
 
-PRESETS = ("paper", "theory")
+PRESETS = ("paper", "theory", "auto")
 FROM_THEOREM = "theorem"  # a parameter as the method's theorem gives it
+BALANCED = "balanced"  # a parameter by what the nodes reported at joining
 
 
 class Parameters(Protocol):
     """What can be set of a family of methods: a frozen dataclass that checks its own fields.
 
-    A field is annotated `int`, `float`, `str`, or `float | str` where it may be "theorem".
+    A field is annotated `int`, `float`, `str`, or `float | str` where it may be "theorem" or
+    "balanced"; the dataclass says which.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -72,6 +74,11 @@ def parse_method(text: str, preset: str = "paper") -> MethodSpec:
     return MethodSpec(name, preset, MappingProxyType(given))
 
 
+def presets(*, paper: P, theory: P | None = None, auto: P | None = None) -> dict[str, P]:
+    """A method's defaults by preset; where a preset has none of its own it is `paper`."""
+    return {"paper": paper, "theory": theory or paper, "auto": auto or paper}
+
+
 def require_positive(name: str, value: float) -> None:
     """ConfigError unless the value is a positive number."""
     if not (math.isfinite(value) and value > 0):
@@ -80,7 +87,7 @@ def require_positive(name: str, value: float) -> None:
 
 def _value(key: str, text: str, kind: str) -> float | int | str:
     """The text as its field's annotation has it (annotations are text too)."""
-    if kind == "str" or (text == FROM_THEOREM and "str" in kind):
+    if kind == "str" or (text in (FROM_THEOREM, BALANCED) and "str" in kind):
         return text
     try:
         return int(text) if kind == "int" else float(text)

@@ -12,12 +12,12 @@ It is DLAG without its lazy rule. What travels is the delta of theta_i, in every
 
 from __future__ import annotations
 
-from dlag_node.methods.assembly import BASE, EXACT_PAPER, assemble
+from dlag_node.methods.assembly import BASE, EXACT_AUTO, EXACT_PAPER, assemble
 from dlag_node.methods.dual import DualAscent
-from dlag_node.methods.spec import MethodSpec
+from dlag_node.methods.spec import MethodSpec, presets
 from dlag_node.methods.worker import Worker
 
-DEFAULTS = {"paper": EXACT_PAPER, "theory": EXACT_PAPER}
+DEFAULTS = presets(paper=EXACT_PAPER, auto=EXACT_AUTO)
 
 
 def build(spec: MethodSpec, worker: Worker) -> DualAscent:

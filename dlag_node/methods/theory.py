@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, sqrt
 
 from dlag_node.graphs.spectrum import Spectrum
@@ -16,6 +16,7 @@ class DualConstants:
     beta: float  # smoothness of G: sigma_1 / mu_min
     sigma_1: float
     mu_min: float
+    kappa_F: float  # L_max / mu_min
     fading: float  # the kappa in the exponentials of gamma and c
 
     @property
@@ -23,10 +24,33 @@ class DualConstants:
         """beta / alpha = kappa_F / zeta."""
         return self.beta / self.alpha
 
+    def with_extremes(self, *, alpha: float, beta: float) -> DualConstants:
+        """The same with these alpha and beta in the place of the paper's bounds."""
+        return replace(self, alpha=alpha, beta=beta)
+
     def momentum(self, s: float) -> float:
         """(sqrt(s kappa) - 1) / (sqrt(s kappa) + 1)."""
         root = sqrt(s * self.kappa)
         return (root - 1.0) / (root + 1.0)
+
+    def efold(self, eta_beta: float, s: float) -> float:
+        """In so many rounds the steps shrink by a factor of e, if gradients are exact; a bound.
+
+        For a quadratic G and eta = eta_beta / beta, the slowest mode is the one of curvature alpha:
+        z^2 - (1 + momentum) (1 - eta alpha) z + momentum (1 - eta alpha) = 0. Where its roots are
+        complex, |z|^2 is below momentum, about 1 - 2 / sqrt(s kappa). Where they are real, the
+        larger is about 1 - eta alpha / (1 - momentum) = 1 - eta_beta sqrt(s) / (2 sqrt kappa). Both
+        take at most 2 sqrt(s kappa) / min(1, eta_beta) rounds, as does Theorem 1's rate of L^k.
+        """
+        return 2.0 * sqrt(s * self.kappa) / min(1.0, eta_beta)
+
+    def gain(self, eta_beta: float, s: float) -> float:
+        """The largest step to which subproblems solved to a gradient norm of 1 lead; a bound.
+
+        A theta_i is then off by 1/mu_min, the gossip makes at most 2 sigma_1 of that, eta has
+        1/beta = mu_min / sigma_1, and the momentum adds up some sqrt(s kappa) of them.
+        """
+        return 2.0 * eta_beta * sqrt(s * self.kappa)
 
     def gamma(self, D: int) -> float:
         """Theorem 1: alpha beta mu_min^2 / (288 D ||sqrt U||^4) * exp(-2 D / sqrt kappa)."""
@@ -56,6 +80,7 @@ def dual_constants(
         beta=beta,
         sigma_1=spectrum.sigma_1,
         mu_min=mu_min,
+        kappa_F=L_max / mu_min,
         fading=L_max / mu_min if multi else beta / alpha,
     )
 

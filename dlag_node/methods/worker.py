@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlag_node.errors import ConfigError
 from dlag_node.graphs.spectrum import Spectrum
+from dlag_node.graphs.weights import Array, symmetric
 from dlag_node.methods.gossip import Neighborhood
 from dlag_node.problems import Problem
 
@@ -19,9 +21,20 @@ class Everyone:
     """The whole graph, and of every worker in id order what few methods need of all."""
 
     edges: tuple[tuple[int, int], ...]
+    weights: tuple[float, ...]  # U_ij of every edge
     mu: tuple[float, ...]
+    L: tuple[float, ...]
     L_sum: tuple[float, ...]  # sum_j L_ij
     root_sum: tuple[float, ...]  # sum_j sqrt(1 + L_ij / mu_i)
+
+    @property
+    def degrees(self) -> Array:
+        """deg_i of every worker."""
+        return np.bincount(np.array(self.edges).ravel(), minlength=len(self.mu)).astype(float)
+
+    def matrix(self) -> Array:
+        """U."""
+        return symmetric(len(self.mu), self.edges, self.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,15 @@ class Worker:
     def nodes(self) -> int:
         """n, the number of workers: U has that many eigenvalues."""
         return len(self.spectrum.values)
+
+    def all_about_everyone(self, who: str) -> Everyone:
+        """What was told of everyone; an error for `who` needs it on a mesh too large for that."""
+        if self.everyone is None:
+            raise ConfigError(
+                f"{who} needs the whole graph, which is told on meshes of up to 1,000 nodes and "
+                f"10,000 edges; this one has {self.nodes} nodes"
+            )
+        return self.everyone
 
     @property
     def kappa_F(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.referee import Measurement, Referee
 from dlag_lab.simulate import Simulator
+from dlag_node.methods.dual import DualAscent
 from dlag_node.problems import Array
 from dlag_node.rounds import Engine, Record
 
@@ -41,15 +43,31 @@ class Run:
         return sum(record.deltas for row in self.records[:rounds] for record in row)
 
 
+class States:
+    """x, y, P, theta_hat of every worker after every round, each as (rounds, n, d)."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, dict[int, list[Array]]] = defaultdict(lambda: defaultdict(list))
+
+    def keep(self, engine: Engine) -> None:
+        assert isinstance(engine.method, DualAscent)
+        for name in ("x", "y", "P", "theta_hat"):
+            self._kept[name][engine.node].append(getattr(engine.method, name).copy())
+
+    def __getitem__(self, name: str) -> Array:
+        kept = self._kept[name]
+        return np.array([kept[node] for node in sorted(kept)]).transpose(1, 0, 2)
+
+
 def small_plan(folder: Path, method: str, **settings: object) -> Plan:
     """A plan on a few samples, ridge with made-up targets unless told otherwise.
 
-    `samples` may be the text of another LIBSVM file.
+    `samples` may be the text of another LIBSVM file, such as `made_up` makes.
     """
     asked = {"topology": "grid:3x3", "problem": "ridge", "lam": LAM, "shards": "uneven:1,4"}
     asked |= settings
     path = folder / "samples.txt"
-    path.write_text(str(asked.pop("samples", None) or _made_up(str(asked["problem"]))))
+    path.write_text(str(asked.pop("samples", None) or made_up(str(asked["problem"]))))
     return Plan(RunSettings(method=method, data=str(path), **asked))  # type: ignore[arg-type]
 
 
@@ -88,8 +106,9 @@ def simulate(
     )
 
 
-def _made_up(problem: str) -> str:
-    rng = np.random.default_rng(5)
+def made_up(problem: str, seed: int = 5) -> str:
+    """Normal features, labels by a linear model with noise, as LIBSVM text."""
+    rng = np.random.default_rng(seed)
     A = rng.normal(size=(SAMPLES, DIM))
     b = A @ rng.normal(size=DIM) + rng.normal(size=SAMPLES)
     if problem == "logistic":

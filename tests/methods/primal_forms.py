@@ -69,12 +69,12 @@ def admm(shards: Shards, adjacency: Array, c: float) -> Iterator[Array]:
     X = np.zeros((len(adjacency), shards.A[0].shape[1]))
     p = np.zeros_like(X)
     while True:
-        X = _prox(shards, 2 * c * np.diag(degrees), c * (degrees + adjacency) @ X - p)
+        X = prox(shards, 2 * c * np.diag(degrees), c * (degrees + adjacency) @ X - p)
         p = p + c * (degrees - adjacency) @ X
         yield X
 
 
-def _prox(shards: Shards, weights: Array, R: Array) -> Array:
+def prox(shards: Shards, weights: Array, R: Array) -> Array:
     """Row i solves grad f_i(x) + weights_i x = R_i."""
     X = np.zeros_like(R)
     for _ in range(_NEWTON_STEPS):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from coordinator.plan import Plan
+from coordinator.plan import Plan, RunSettings
 from dlag_lab.simulate import engines_of
 from dlag_node.errors import ConfigError, LocalProtocolError
 from dlag_node.methods.adfs import Adfs
@@ -138,10 +138,10 @@ def prepare(plan: Plan, graph: Augmented, drawn: list[int]) -> list[Engine]:
     first = engines[0].method
     assert isinstance(first, Adfs)
     number = cache(lambda e: our_number(first._law, graph, e))
-    numbers = [number(e) for e in drawn]
+    numbers = np.array([number(e) for e in drawn])
     for engine in engines:
         assert isinstance(engine.method, Adfs)
-        engine.method.draws = iter(numbers)
+        engine.method.ahead.draws = lambda _: numbers  # all of them at once, and then again
     return engines
 
 
@@ -149,12 +149,13 @@ def run_rounds(engines: list[Engine], rounds: int) -> None:
     """Everybody speaks, then everybody hears."""
     for _ in range(rounds):
         spoken = [engine.advance() for engine in engines]
-        for engine, outgoing in zip(engines, spoken, strict=True):
-            assert outgoing is not None
-            for j in engine.barrier.neighbors:
-                engines[j].deliver(engine.node, outgoing.frame_for(j))
-        for engine in engines:
-            assert engine.advance() is None
+        while spoken[0] is not None:
+            for engine, outgoing in zip(engines, spoken, strict=True):
+                assert outgoing is not None
+                for j in engine.barrier.neighbors:
+                    engines[j].deliver(engine.node, outgoing.frame_for(j))
+            spoken = [engine.advance() for engine in engines]
+        assert spoken == [None] * len(engines)
 
 
 @pytest.mark.parametrize("problem", ["logistic", "ridge"])
@@ -279,10 +280,10 @@ def at_draw(engines: list[Engine], drawn: list[int], graph: Augmented) -> Array:
         kept = {name: np.copy(getattr(method, name)) for name in STATE}
         t, at = method.t, method._at
         for e in drawn[t:]:
-            number = method._law.drawn(our_number(method._law, graph, e))
+            number = method._law.drawn(np.array(our_number(method._law, graph, e)))
             method.t += 1
             if number[0] - len(graph.edges) == engine.node:
-                method._step_of_sample(number[1])
+                method._step_of_sample(float(number[1]))
         method._catch_up(len(drawn))
         thetas.append(method.y / method._problem.mu)
         method.t, method._at = t, at
@@ -357,4 +358,20 @@ def test_a_partner_that_drew_another_edge_is_an_error() -> None:
 
 def test_a_worker_with_nothing_but_zeros_is_refused() -> None:
     with pytest.raises(ConfigError, match="the samples of worker 1 are all zero"):
-        law_of(Everyone(((0, 1),), (0.1, 0.1), (1.0, 0.0), (2.0, 1.0)))
+        law_of(Everyone(((0, 1),), (-1.0,), (0.1, 0.1), (1.0, 0.1), (1.0, 0.0), (2.0, 1.0)))
+
+
+def test_a_round_of_several_edges_is_as_many_rounds_of_one() -> None:
+    """The centres are brought up to date less often, which rounds otherwise."""
+    single, seven = (
+        engines_of(Plan(RunSettings(method=method, topology="ring:5")))
+        for method in ("adfs", "adfs:edges=7")
+    )
+    run_rounds(single, 21)
+    run_rounds(seven, 3)
+    for one, many in zip(single, seven, strict=True):
+        assert one.method.t == many.method.t  # type: ignore[attr-defined]
+        np.testing.assert_allclose(many.method.theta, one.method.theta, rtol=1e-12, atol=1e-15)
+    # the ring's five workers form two pairs at most
+    (exchanges,) = {len(e.last_record.exchanges) for e in seven if e.last_record}
+    assert 4 <= exchanges < 7

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dlag_node.methods.dual import DualAscent
 from dlag_node.problems import Array
 from dlag_node.rounds import Engine
 from dlag_node.wire.frames import Delta, RoundFrame
-from tests.methods.plans import heart_plan, simulate, small_plan
+from tests.methods.plans import States, heart_plan, simulate, small_plan
 
 LAZY = "gamma=1e-3,c=1e-3,D=6"
 METHODS = [
@@ -21,22 +19,6 @@ METHODS = [
     f"dlag:{LAZY},stop=epochs:5",
     f"mdlag:{LAZY}",
 ]
-
-
-class States:
-    """x, P, theta_hat of every worker after every round, each as (rounds, n, d)."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, dict[int, list[Array]]] = defaultdict(lambda: defaultdict(list))
-
-    def keep(self, engine: Engine) -> None:
-        assert isinstance(engine.method, DualAscent)
-        for name in ("x", "y", "P", "theta_hat"):
-            self._kept[name][engine.node].append(getattr(engine.method, name).copy())
-
-    def __getitem__(self, name: str) -> Array:
-        kept = self._kept[name]
-        return np.array([kept[node] for node in sorted(kept)]).transpose(1, 0, 2)
 
 
 class Ears:

@@ -36,7 +36,7 @@ def four_sums(s: list[float], *, gamma: float, c: float, D: int) -> float:
 @example([1.0, 2.0], 1e-4, 1e-4, 50)  # k < D
 @example([], 0.5, 0.5, 1)
 def test_the_bound_is_the_papers_four_sums(s: list[float], gamma: float, c: float, D: int) -> None:
-    rule = LazyRule(gamma=gamma, c=c, D=D, mu_min=MU_MIN)
+    rule = LazyRule(gamma=gamma, c=c, D=D, mu=MU_MIN)
     for k in range(len(s) + 1):
         # both sum some 100 terms that are not negative: rounding is about 100 ulps at worst
         wanted = four_sums(s[:k], gamma=gamma, c=c, D=D)
@@ -47,7 +47,7 @@ def test_the_bound_is_the_papers_four_sums(s: list[float], gamma: float, c: floa
 
 @pytest.mark.parametrize("D", [1, 7, 50])
 def test_the_memory_is_the_last_D_steps(D: int) -> None:
-    rule = LazyRule(gamma=0.1, c=0.1, D=D, mu_min=MU_MIN)
+    rule = LazyRule(gamma=0.1, c=0.1, D=D, mu=MU_MIN)
     for k in range(10 * D):
         rule.observe(1.0)
         assert len(rule._window) == min(k + 1, D)
@@ -57,25 +57,25 @@ def test_the_memory_is_the_last_D_steps(D: int) -> None:
 def test_silence_is_allowed_up_to_the_bound_and_below_the_age(
     s: list[float], gap: float, c: float, D: int
 ) -> None:
-    rule = LazyRule(gamma=0.01, c=c, D=D, mu_min=MU_MIN)
+    rule = LazyRule(gamma=0.01, c=c, D=D, mu=MU_MIN)
     age = 0
     for step in s:
         rule.observe(step)
         allowed = gap <= rule.bound() and age < D
-        assert rule.may_skip(gap) is allowed
+        assert rule.may_skip(gap, 0.0) is allowed
         age = age + 1 if allowed else 0
         assert rule.age == age <= D
 
 
 def test_a_gap_of_exactly_the_bound_is_skipped() -> None:
-    rule = LazyRule(gamma=0.01, c=0.02, D=5, mu_min=MU_MIN)
+    rule = LazyRule(gamma=0.01, c=0.02, D=5, mu=MU_MIN)
     rule.observe(1.0)
-    assert rule.may_skip(rule.bound())
-    assert not rule.may_skip(rule.bound() * (1 + 1e-15))
+    assert rule.may_skip(rule.bound(), 0.0)
+    assert not rule.may_skip(rule.bound() * (1 + 1e-15), 0.0)
 
 
 def test_without_gamma_and_c_nothing_but_no_change_is_skipped() -> None:
-    rule = LazyRule(gamma=0.0, c=0.0, D=5, mu_min=MU_MIN)
+    rule = LazyRule(gamma=0.0, c=0.0, D=5, mu=MU_MIN)
     rule.observe(1e6)
-    assert not rule.may_skip(1e-300)
-    assert rule.may_skip(0.0)
+    assert not rule.may_skip(1e-300, 0.0)
+    assert rule.may_skip(0.0, 0.0)

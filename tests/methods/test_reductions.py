@@ -99,3 +99,13 @@ def test_workers_with_the_same_samples_have_nothing_to_agree_on(
     run = simulate(plan, 5)
     assert run.measured[-1].suboptimality == pytest.approx(0, abs=1e-15)
     assert run.measured[-1].consensus_error == pytest.approx(0, abs=1e-15)
+
+
+def test_where_an_exact_solver_starts_changes_its_cost_and_nothing_else() -> None:
+    warm, cold = (
+        simulate(heart_plan(f"ssda:solver=agd{more}"), 40) for more in ("", ",start=cold")
+    )
+    np.testing.assert_allclose(cold.Theta, warm.Theta, rtol=0, atol=1e-5)  # 1e-10 over mu_min
+    assert cold.sent == warm.sent
+    costs = [sum(r.gradients for row in run.records[20:] for r in row) for run in (cold, warm)]
+    assert costs[0] > costs[1]

@@ -12,7 +12,7 @@ from dlag_node.methods import METHODS, Method, Neighborhood, Worker, build_metho
 from dlag_node.methods.worker import Everyone
 from dlag_node.problems import LOGISTIC, Problem, rows_of
 
-PATH = Everyone(((0, 1), (1, 2)), (0.05,) * 3, (0.3,) * 3, (2.6,) * 3)
+PATH = Everyone(((0, 1), (1, 2)), (-0.25, -0.5), (0.05,) * 3, (0.3,) * 3, (0.3,) * 3, (2.6,) * 3)
 
 
 def built(text: str, preset: str = "paper", everyone: Everyone | None = PATH) -> Method:
@@ -31,8 +31,11 @@ def built(text: str, preset: str = "paper", everyone: Everyone | None = PATH) ->
     return build_method(parse_method(text, preset), worker)
 
 
-DLAG = "D, c, eta_beta, gamma, max_epochs, s, solver, stop"
-SSDA = "eta_beta, max_epochs, s, solver, stop"
+DLAG = (
+    "D, c, constants, eta_beta, form, gamma, max_epochs, mu, passes, predict, rule, s, solver, "
+    "start, stop, tau, weights"
+)
+SSDA = "constants, eta_beta, form, max_epochs, passes, s, solver, start, stop, weights"
 STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(TOL > 0\)"
 
 
@@ -72,9 +75,14 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("dlag:stop=foo", f"stop rule 'foo': {STOPS}"),
         ("dlag:stop=epochs:0", f"stop rule 'epochs:0': {STOPS}"),
         ("dlag:stop=relative:2", f"stop rule 'relative:2': {STOPS}"),
-        ("dlag:solver=sgd", "solver = 'sgd': expected one of katyusha, svrg, agd, newton, closed"),
+        (
+            "dlag:solver=sgd",
+            "solver = 'sgd': expected one of katyusha, svrg, agd, newton, chord, closed",
+        ),
         ("dlag:solver=closed", "logistic has no closed-form dual gradient, ridge has"),
         ("dlag:max_epochs=0", "max_epochs = 0: expected at least 1"),
+        ("dlag:passes=0", "passes = 0: expected a whole number of at least 1"),
+        ("ssda:start=hot", "start = 'hot': expected one of cold, warm"),
         ("extra:alpha=1", "extra has no parameter 'alpha': expected one of alpha_L, sigma$"),
         ("extra:alpha_L=large", "alpha_L = 'large': expected a number or 'theorem'"),
         ("extra:alpha_L=0", "alpha_L = 0.0: expected a positive number"),
@@ -85,7 +93,26 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("diging:alpha_L=theorem", "alpha_L = 'theorem': expected a number$"),
         ("diging:sigma=0", "sigma = 0.0: expected 0 < sigma < 2"),
         ("admm:solver=newton", "admm has no parameter 'solver': expected one of c, tol$"),
-        ("admm:c=-1", r"c = -1.0: expected a positive number, or 0 \(by mu and L\)"),
+        ("admm:c=-1", r"c = -1.0: expected a positive number, 0 \(by mu and L\) or 'balanced'"),
+        ("admm:c=theorem", "c = theorem: expected a positive number, 0"),
+        ("admm:tau=1", "admm has no parameter 'tau': expected one of c, tol$"),
+        ("lazy-admm:tau=-1", r"tau = -1.0: expected 0 \(everything is told\) or above"),
+        ("lazy-admm:tau=nan", "tau = nan: expected 0"),
+        ("lazy-admm:D=0", "D = 0: expected a whole number of at least 1"),
+        ("lazy-admm:predict=cubic", "predict = 'cubic': expected one of none, linear$"),
+        ("lazy-admm:form=f16", "form = 'f16': expected one of f8, f4, f2, i1$"),
+        ("lazy-exact-diffusion:local=0", "local = 0: expected a whole number of at least 1"),
+        ("extra:alpha_L=balanced", "alpha_L = 'balanced': expected a positive number or 'theorem'"),
+        ("dlag:rule=lazy", "rule = 'lazy': expected one of paper, steps$"),
+        ("dlag:tau=0", "tau = 0.0: expected a positive number"),
+        ("dlag:mu=max", "mu = 'max': expected one of min, own$"),
+        ("dlag:weights=mine", "weights = 'mine': expected one of given, curvature$"),
+        ("dlag:constants=loose", "constants = 'loose': expected one of paper, tight$"),
+        ("dlag:predict=no", "predict = 'no': expected one of none, linear$"),
+        ("dlag:form=int8", "form = 'int8': expected one of f8, f4, f2, i1$"),
+        ("dlag:stop=certified:2", "stop=certified = 2.0: expected 0 <= stop=certified < 1"),
+        ("dlag:stop=certified:x", "stop = 'certified:x': expected certified:c, 0 < c < 1"),
+        ("dlag:gamma=balanced", "gamma = balanced: expected 0 <= gamma < 1, or 'theorem'"),
         ("admm:c=inf", "c = inf: expected a positive number"),
         ("admm:c=1e308", "a quadratic of weight inf: expected a number of at least 0"),
         ("admm:tol=0", "tol = 0.0: expected a positive number"),
@@ -100,8 +127,20 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("cola:epochs=1.5", "epochs = '1.5': expected a whole number"),
         ("dsba:alpha=1", "dsba has no parameter 'alpha': expected one of alpha_L$"),
         ("dsba:alpha_L=0", "alpha_L = 0.0: expected a positive number"),
-        ("adfs:rho=1", "adfs has no parameter 'rho': expected one of output$"),
+        ("adfs:rho=1", "adfs has no parameter 'rho': expected one of edges, output$"),
+        ("adfs:edges=0", "edges = 0: expected a whole number of at least 1"),
         ("adfs:output=x", "output = 'x': expected one of y, v"),
+        (
+            "tree:tau=1",
+            "expected one of curvature, form, gap, memory, output$",
+        ),
+        ("auto:memory=0", "memory = 0: expected a whole number of at least 1"),
+        ("tree:memory=1.5", "memory = '1.5': expected a whole number"),
+        ("tree:gap=-1", "gap = -1.0: expected a number of at least 0"),
+        ("tree:gap=nan", "gap = nan: expected a number of at least 0"),
+        ("tree:curvature=full", "curvature = 'full': expected one of shard, none"),
+        ("tree:output=y", "output = 'y': expected one of taken, trial"),
+        ("auto:form=i1", "form = 'i1': expected one of f8, f4; fewer digits would hide"),
         ("fgm:max_epochs=0", "max_epochs = 0: expected at least 1"),
     ],
 )
@@ -110,9 +149,10 @@ def test_a_mistake_is_answered_with_what_was_expected(text: str, complaint: str)
         built(text)
 
 
-def test_adfs_without_the_whole_graph_is_refused() -> None:
-    with pytest.raises(ConfigError, match="adfs needs the whole graph"):
-        built("adfs", everyone=None)
+@pytest.mark.parametrize("name", ["adfs", "tree", "auto"])
+def test_a_method_without_the_whole_graph_that_it_needs_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} needs the whole graph, .* up to 1,000 nodes"):
+        built(name, everyone=None)
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
