@@ -1,0 +1,1 @@
+"""The paper's experiments: which comparison each is, and which claims it decides."""
