@@ -17,16 +17,24 @@ from coordinator.options import LogLevel, takes_run_settings
 from coordinator.plan import RunSettings
 from dlag_lab.compare_cli import compare
 from dlag_lab.folder import RunFolder, write_json
+from dlag_lab.interrupts import Interrupted
+from dlag_lab.network.spec import parse_network
 from dlag_lab.options import (
     DEFAULT_TARGET,
     EXIT_NOT_REACHED,
+    Checkpoint,
     Figures,
+    Network,
+    Restarts,
     Rounds,
     Target,
     Timeout,
 )
+from dlag_lab.outlook import outlook
+from dlag_lab.paper.cli import app as paper
 from dlag_lab.report import print_report, write_report
-from dlag_lab.runs import Interrupted, Run, RunRequest
+from dlag_lab.resuming import settings_of
+from dlag_lab.runs import DEFAULT_RESTARTS, Run, RunRequest
 from dlag_lab.theory_cli import theory
 from dlag_node.methods import parse_method
 from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command, set_up_logging
@@ -66,12 +74,47 @@ def run_mesh(
     json: Json = None,
     figures: Figures = True,
     neighbor_timeout: Timeout = 120.0,
+    checkpoint: Checkpoint = 0,
+    restarts: Restarts = DEFAULT_RESTARTS,
+    network: Network = None,
     log_level: LogLevel = "warning",
 ) -> None:
     """Train on a mesh of real processes: a coordinator and one node process per worker."""
     set_up_logging("dlag", log_level)
     request = _request(settings, "mesh", rounds=rounds, target=target, out=out, force=force)
-    _execute(replace(request, neighbor_timeout=neighbor_timeout), json=json, figures=figures)
+    request = replace(
+        request,
+        neighbor_timeout=neighbor_timeout,
+        checkpoint=checkpoint,
+        restarts=restarts,
+        network=None if network is None else parse_network(network),
+    )
+    _execute(request, json=json, figures=figures)
+
+
+@app.command("resume")
+def resume(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run with --checkpoint.")],
+    json: Json = None,
+    figures: Figures = True,
+    neighbor_timeout: Timeout = 120.0,
+    restarts: Restarts = DEFAULT_RESTARTS,
+    log_level: LogLevel = "warning",
+) -> None:
+    """Go on with an interrupted run, every node from its last checkpoint: the same bits."""
+    set_up_logging("dlag", log_level)
+    settings, target, checkpoint = settings_of(folder)
+    request = RunRequest(
+        settings=settings,
+        mode="mesh",
+        target=target,
+        out=folder,
+        neighbor_timeout=neighbor_timeout,
+        checkpoint=checkpoint,
+        restarts=restarts,
+        resume=True,
+    )
+    _execute(request, json=json, figures=figures)
 
 
 @app.command("simulate")
@@ -99,6 +142,7 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> Non
 
 app.command("compare")(compare)
 app.command("theory")(theory)
+app.add_typer(paper, name="paper")
 
 
 def main() -> None:
@@ -122,9 +166,9 @@ def _execute(request: RunRequest, *, json: Path | None, figures: bool) -> None:
         write_json(json, result.summary)
     _show(RunFolder(request.out), figures=figures)
     if request.target is not None and result.summary["rounds_to_target"] is None:
+        expected = outlook(result) or "too few to tell more"
         typer.echo(
-            f"dlag: target {request.target:g} not reached in {result.rounds} rounds: allow more "
-            "--rounds, or lower gamma, c or D, or solve the subproblem further (stop=...)",
+            f"dlag: target {request.target:g} not reached in {result.rounds} rounds: {expected}",
             err=True,
         )
         raise typer.Exit(EXIT_NOT_REACHED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from typing import Any, Literal
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.compare_view import CompareView
 from dlag_lab.folder import RunFolder, read_object, write_json
+from dlag_lab.network.spec import NetworkSpec
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest, identity
 from dlag_lab.simulate import engines_of
@@ -62,6 +63,8 @@ class Comparison:
     out: Path
     force: bool = False  # also run again what is finished
     neighbor_timeout: float = 120.0
+    names: Mapping[str, str] | None = None  # what to call each method, else `labels`
+    network: NetworkSpec | None = None
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -75,6 +78,11 @@ class Comparison:
                 raise ConfigError(f"methods {other!r} and {method!r} would share a folder")
 
     @property
+    def called(self) -> Mapping[str, str]:
+        """What tables and figures call each method."""
+        return labels(self.methods) if self.names is None else self.names
+
+    @property
     def requests(self) -> list[RunRequest]:
         """Every run: all seeds of the first method, then all of the second, and so on."""
         first = self.settings.seed
@@ -86,6 +94,7 @@ class Comparison:
                 out=self.out / slug(method) / f"seed-{seed}",
                 force=True,  # RunFolder clears a run's files, and nothing else
                 neighbor_timeout=self.neighbor_timeout,
+                network=self.network,
             )
             for method in self.methods
             for seed in range(first, first + self.seeds)
@@ -160,9 +169,9 @@ def labels(methods: Sequence[str]) -> dict[str, str]:
     return called
 
 
-def meanings(methods: Sequence[str]) -> list[str]:
+def meanings(called: Mapping[str, str]) -> list[str]:
     """What labels leave out: `dlag #2: dlag:gamma=1e-5,D=20`, a line each."""
-    return [f"{label}: {method}" for method, label in labels(methods).items() if label != method]
+    return [f"{label}: {method}" for method, label in called.items() if label != method]
 
 
 def base_of(methods: Sequence[str], wanted: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import median
@@ -11,7 +11,8 @@ from statistics import median
 import numpy as np
 from rich.table import Table
 
-from dlag_lab.compare import Outcome, labels, meanings
+from dlag_lab.compare import Outcome, meanings
+from dlag_lab.outlook import outlook
 from dlag_lab.report import plain_table
 from dlag_lab.theory import bound_for
 from dlag_lab.units import count, short, small
@@ -52,7 +53,7 @@ class Row:
     consensus_error: float | None = None
     seconds: float | None = None
     theta_sha256: str | None = None
-    failure: str | None = None
+    failure: str | None = None  # what went wrong, or where a run without its target was heading
     folder: str = ""
 
 
@@ -92,7 +93,7 @@ def row_of(outcome: Outcome) -> Row:
         "folder": str(outcome.folder),
     }
     if not outcome.reached:
-        return Row(*head, "not reached", **whole)
+        return Row(*head, "not reached", failure=outlook(result), **whole)
     rounds = result.rounds if result.target is None else result.trajectory.rounds_to(result.target)
     assert rounds is not None
     records = result.records
@@ -120,9 +121,9 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
         writer.writerows(asdict(row) for row in rows)
 
 
-def console_table(rows: Sequence[Row], base: str) -> Table:
+def console_table(rows: Sequence[Row], base: str, called: Mapping[str, str]) -> Table:
     """A line a method: the median, below it the range over the seeds, below it the ratio."""
-    head, *body = _cells(rows, base, "\n")
+    head, *body = _cells(rows, base, called, "\n")
     table = plain_table(*head)
     table.show_lines = True
     for line in body:
@@ -130,23 +131,26 @@ def console_table(rows: Sequence[Row], base: str) -> Table:
     return table
 
 
-def markdown(rows: Sequence[Row], base: str, heading: str) -> str:
+def markdown(rows: Sequence[Row], base: str, called: Mapping[str, str], heading: str) -> str:
     """The same table for a document."""
-    head, *body = _cells(rows, base, "<br>")
-    lines = [
-        heading,
-        "",
-        _markdown_line(head),
-        _markdown_line(["---", *["---:"] * (len(head) - 1)]),
-    ]
-    lines += [_markdown_line(line) for line in body]
-    lines += ["", *(f"- {note}" for note in notes(rows))]
+    head, *body = _cells(rows, base, called, "<br>")
+    lines = [heading, "", *markdown_table(head, body, numbers=True)]
+    said = notes(rows, called)
+    lines += ["", *(f"- {note}" for note in said)] if said else []
     return "\n".join(lines) + "\n"
 
 
-def notes(rows: Sequence[Row]) -> list[str]:
+def markdown_table(
+    head: Sequence[str], body: Sequence[Sequence[str]], *, numbers: bool = False
+) -> list[str]:
+    """The lines of a table; `numbers` in all columns but the first stand to the right."""
+    rule = ["---", *["---:" if numbers else "---"] * (len(head) - 1)]
+    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *body)]
+
+
+def notes(rows: Sequence[Row], called: Mapping[str, str]) -> list[str]:
     """What the table's names and dashes mean."""
-    said = meanings(list(dict.fromkeys(row.method for row in rows)))
+    said = meanings(called)
     for row in rows:
         name = f"{row.method}, seed {row.seed}"
         if row.status == "failed":
@@ -154,17 +158,18 @@ def notes(rows: Sequence[Row]) -> list[str]:
         elif row.status == "not reached":
             said.append(
                 f"{name} did not reach the target: {small(row.suboptimality)} after "
-                f"{count(row.rounds)} rounds"
+                f"{count(row.rounds)} rounds" + (f"; {row.failure}" if row.failure else "")
             )
     return said
 
 
-def _cells(rows: Sequence[Row], base: str, newline: str) -> list[list[str]]:
+def _cells(
+    rows: Sequence[Row], base: str, called: Mapping[str, str], newline: str
+) -> list[list[str]]:
     measures = list(MEASURES)
     if any(row.bound_to_target is not None for row in rows):
         measures.insert(2, _BOUND)
     methods = list(dict.fromkeys(row.method for row in rows))
-    called = labels(methods)
     lines = [["method", *(measure.title for measure in measures)]]
     against = [row for row in rows if row.method == base]
     for method in methods:
@@ -205,7 +210,3 @@ def _values(measure: Measure, rows: Sequence[Row]) -> list[float]:
 
 def _ratio(value: float) -> str:
     return np.format_float_positional(value, precision=3, fractional=False, trim="-")
-
-
-def _markdown_line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

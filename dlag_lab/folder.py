@@ -7,6 +7,7 @@ trajectory.jsonl       one line a round, measured by the laboratory
 summary.json           the result
 failure.json           why there is none: the numbers went bad
 report.txt, figures/   what people look at
+logs/, state/          of the processes of a mesh: what they said; their checkpoints, if asked for
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _CONTENTS = (
     "figures/*.png",
     "figures/*.svg",
     "logs/*.log",
+    "state/node-*/*",
+    "state/node-*/.*.tmp",
     "trajectory.jsonl",
     "report.txt",
     "summary.json",
@@ -66,6 +69,10 @@ class RunFolder:
     def theta_path(self, node: int) -> Path:
         """The theta snapshots of one node."""
         return self.path / "nodes" / f"node-{node:03d}.theta"
+
+    def state_path(self, node: int) -> Path:
+        """The checkpoints of one node."""
+        return self.path / "state" / f"node-{node:03d}"
 
     @property
     def run_path(self) -> Path:

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -19,13 +19,17 @@ class Launcher:
     """The launcher's end of a nursery: starts processes, learns of their ends, leaves none behind.
 
     The nursery lives in a session of its own: a Ctrl-C in the terminal reaches the launcher alone,
-    which then ends the others in order.
+    which then ends the others in order. `netns` has the network namespace of each process that is
+    not to run in ours, by its name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, netns: Mapping[str, str] | None = None) -> None:
+        self.netns = dict(netns or {})
         self.pids: dict[str, int] = {}
         self.exits: dict[str, int] = {}
         self.ended = asyncio.Event()  # set whenever a process has ended; the watcher clears it
+        self.gone = False  # the nursery is: nothing can be started any more
+        self._announcing = ""
         self._announced: asyncio.Future[str] | None = None
 
     async def __aenter__(self) -> Launcher:
@@ -70,9 +74,12 @@ class Launcher:
 
     async def start_coordinator(self, argv: Sequence[str], log: Path) -> str:
         """Start the coordinator and wait for its address; an empty answer means that it failed."""
-        await self.start(
-            "coordinator", ["dlag-coordinator", *argv, "--announce", str(self._announce_write)], log
-        )
+        return await self.start_and_hear("coordinator", ["dlag-coordinator", *argv], log)
+
+    async def start_and_hear(self, name: str, argv: Sequence[str], log: Path) -> str:
+        """Start a process and wait for what it announces; nothing means that it failed."""
+        self._announcing = name
+        await self.start(name, [*argv, "--announce", str(self._announce_write)], log)
         loop = asyncio.get_running_loop()
         heard: asyncio.Future[str] = loop.create_future()
 
@@ -85,8 +92,12 @@ class Launcher:
         return await heard
 
     async def start(self, name: str, argv: Sequence[str], log: Path) -> None:
-        """Start one process; its output goes to `log`."""
-        await self._order({"name": name, "argv": list(argv), "log": str(log)})
+        """Start one process, for the first time or again; its output goes to `log`."""
+        self.exits.pop(name, None)
+        order: dict[str, object] = {"name": name, "argv": list(argv), "log": str(log)}
+        if name in self.netns:
+            order["netns"] = self.netns[name]
+        await self._order(order)
 
     async def signal(self, name: str, number: int = signal.SIGTERM) -> None:
         """Send a signal to one process."""
@@ -107,10 +118,11 @@ class Launcher:
                 self.pids[name] = event["pid"]
                 continue
             self.exits[name] = event["exit"]
-            if name == "coordinator" and self._announced and not self._announced.done():
+            if name == self._announcing and self._announced and not self._announced.done():
                 asyncio.get_running_loop().remove_reader(self._announce_read)
                 self._announced.set_result("")
             self.ended.set()
+        self.gone = True
         for name in self.pids.keys() - self.exits.keys():
             self.exits[name] = -signal.SIGKILL  # the nursery is gone, and they with it
         self.ended.set()

@@ -9,13 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
-import numpy as np
 import zmq
 import zmq.asyncio
 
 from coordinator.plan import RunSettings
+from dlag_lab.folder import RunFolder
+from dlag_lab.gallery import Gallery
 from dlag_lab.launcher import Launcher
+from dlag_lab.network.hosts import Hosts, Loopback
 from dlag_lab.referee import Referee
 from dlag_node.errors import ConfigError, RemoteProtocolError, RunAborted
 from dlag_node.process import EXIT_USAGE
@@ -25,8 +28,8 @@ from dlag_node.wire.schema import pack, unpack
 
 log = logging.getLogger(__name__)
 
-_LOOPBACK = "tcp://127.0.0.1:*"
 _LIMIT = 64 * MAX_DIM  # a batch of snapshots
+_NOWHERE = Horizon(0, final=False)
 
 
 @dataclass(slots=True)
@@ -35,8 +38,10 @@ class MeshOutcome:
 
     seconds: float = 0.0  # of the rounds, on the slowest node
     ready_seconds: float = 0.0  # from the first process's start to the last node's Ready
+    restarts: int = 0  # of node processes that were killed
     ready: dict[int, Ready] = field(default_factory=dict)
     farewells: dict[int, Farewell] = field(default_factory=dict)
+    network: dict[str, Any] | None = None  # what the kernel counted, where it can tell
 
     @property
     def control_bytes(self) -> int:
@@ -45,7 +50,12 @@ class MeshOutcome:
 
 
 class LocalMesh:
-    """Brings up a coordinator and its nodes on loopback, and sees them through to the end."""
+    """Brings up a coordinator and its nodes on its hosts, and sees them through to the end.
+
+    With `checkpoint`, nodes save themselves every so many rounds in the run folder, and one that is
+    killed is started again, up to `restarts` times each. With `resume` all of them go on from
+    there, and no coordinator is needed.
+    """
 
     def __init__(
         self,
@@ -58,18 +68,27 @@ class LocalMesh:
         progress: Callable[[Snapshots], None] = lambda _: None,
         started: Callable[[Launcher], None] = lambda _: None,
         neighbor_timeout: float = 120.0,
+        checkpoint: int = 0,
+        restarts: int = 0,
+        resume: bool = False,
+        hosts: Hosts | None = None,
     ) -> None:
         self._settings = settings
         self._nodes = nodes
-        self._dim = dim
         self._referee = referee
+        self._gallery = Gallery(RunFolder(folder), nodes=nodes, dim=dim, referee=referee)
         self._folder = folder
         self._logs = folder / "logs"
+        self._checkpoint = checkpoint
+        self._resume = resume
+        self._restarts_left = dict.fromkeys(range(nodes), restarts if checkpoint else 0)
+        self._node_flags: list[str] = []
         self._progress = progress
         self._started = started
         self._timeout = neighbor_timeout
+        self._hosts = hosts or Loopback()
         self._peers: dict[int, bytes] = {}
-        self._told = Horizon(0, final=False)
+        self._told = _NOWHERE
         self.outcome = MeshOutcome()
 
     async def run(self) -> MeshOutcome:
@@ -78,32 +97,58 @@ class LocalMesh:
         context = zmq.asyncio.Context()
         self._socket = context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.MAXMSGSIZE, _LIMIT)
-        self._socket.bind(_LOOPBACK)
+        with self._hosts.at_laboratory():
+            self._socket.bind(self._hosts.laboratory)
         observer = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         try:
-            async with Launcher() as launcher:
+            async with Launcher(self._hosts.netns) as launcher:
+                await self._start_network(launcher)
                 await self._bring_up(launcher, observer)
                 await self._see_through(launcher)
+                self.outcome.network = self._hosts.counted()
         finally:
             context.destroy(linger=0)
         return self.outcome
 
+    async def _start_network(self, launcher: Launcher) -> None:
+        """What delays the packets, before there is one; its end would be a failure of the run."""
+        argv, path = self._hosts.emulator, self._logs / "network.log"
+        if argv and not await launcher.start_and_hear("network", argv, path):
+            raise self._failure("network", launcher.exits.get("network", 1))
+
     async def _bring_up(self, launcher: Launcher, observer: str) -> None:
         begun = perf_counter()
-        argv = ["--bind", _LOOPBACK, *settings_argv(self._settings)]
+        self._node_flags = ["--observer", observer, "--out", str(self._folder / "nodes")]
+        self._node_flags += ["--neighbor-timeout", str(self._timeout)]
+        if not self._resume:
+            self._node_flags += ["--coordinator", await self._start_coordinator(launcher)]
+        for node in range(self._nodes):
+            await self._start_node(launcher, node)
+        await self._until(launcher, lambda: len(self._ready_or_done()) == self._nodes)
+        self.outcome.ready_seconds = perf_counter() - begun
+        log.info("%d nodes are ready after %.2f s", self._nodes, self.outcome.ready_seconds)
+        self._started(launcher)
+
+    async def _start_coordinator(self, launcher: Launcher) -> str:
+        argv = ["--bind", self._hosts.laboratory, *settings_argv(self._settings)]
         address = await launcher.start_coordinator(argv, self._logs / "coordinator.log")
         if not address:
             raise self._failure("coordinator", launcher.exits.get("coordinator", 1))
         log.info("the coordinator listens on %s, process %d", address, launcher.pids["coordinator"])
-        for node in range(self._nodes):
-            argv = ["dlag-node", "--coordinator", address, "--id", str(node)]
-            argv += ["--observer", observer, "--out", str(self._folder / "nodes")]
-            argv += ["--neighbor-timeout", str(self._timeout)]
-            await launcher.start(name_of(node), argv, self._logs / f"{name_of(node)}.log")
-        await self._until(launcher, lambda: len(self.outcome.ready) == self._nodes)
-        self.outcome.ready_seconds = perf_counter() - begun
-        log.info("%d nodes are ready after %.2f s", self._nodes, self.outcome.ready_seconds)
-        self._started(launcher)
+        return address
+
+    async def _start_node(self, launcher: Launcher, node: int) -> None:
+        name = name_of(node)
+        argv = ["dlag-node", "--id", str(node), "--bind", self._hosts.node(node)]
+        argv += self._node_flags
+        if self._checkpoint:
+            argv += ["--state", str(RunFolder(self._folder).state_path(node))]
+            argv += ["--checkpoint", str(self._checkpoint)]
+        await launcher.start(name, argv, self._logs / f"{name}.log")
+
+    def _ready_or_done(self) -> set[int]:
+        """Nodes that can run, or that had finished before an interrupted run was resumed."""
+        return self.outcome.ready.keys() | self.outcome.farewells.keys()
 
     async def _see_through(self, launcher: Launcher) -> None:
         await self._tell_horizon()
@@ -114,7 +159,8 @@ class LocalMesh:
         while not nodes <= launcher.exits.keys():
             launcher.ended.clear()
             await launcher.ended.wait()
-        self._check(launcher)
+            await self._check(launcher)
+        await self._check(launcher)
 
     async def _until(self, launcher: Launcher, enough: Callable[[], bool]) -> None:
         """Hear the nodes until it is enough, or until a process has failed."""
@@ -128,7 +174,7 @@ class LocalMesh:
                     heard = asyncio.ensure_future(self._socket.recv_multipart())
                 elif ended.done():
                     launcher.ended.clear()
-                    self._check(launcher)
+                    await self._check(launcher)
                     ended = asyncio.create_task(launcher.ended.wait())
         finally:
             ended.cancel()
@@ -147,12 +193,16 @@ class LocalMesh:
             case Ready():
                 self._peers[message.node] = peer
                 self.outcome.ready[message.node] = message
+                self._gallery.fill(message.node, message.rounds)
+                if self._told != _NOWHERE:  # it has come back: the others know how far they may go
+                    await self._socket.send_multipart([peer, pack(self._told)])
+                    await self._tell_horizon()
             case Snapshots():
-                thetas = np.frombuffer(message.thetas, "<f8").reshape(-1, self._dim)
-                self._referee.take(message.node, thetas)
-                self._progress(message)
+                if self._gallery.take(message.node, message.rounds, message.thetas):
+                    self._progress(message)
                 await self._tell_horizon()
             case Farewell():
+                self._gallery.fill(message.node, message.rounds)
                 self.outcome.farewells[message.node] = message
 
     async def _tell_horizon(self) -> None:
@@ -163,14 +213,27 @@ class LocalMesh:
         for peer in self._peers.values():
             await self._socket.send_multipart([peer, pack(horizon)])
 
-    def _check(self, launcher: Launcher) -> None:
-        """Raise the error of a node that failed, the one that has its own reason before others.
+    async def _check(self, launcher: Launcher) -> None:
+        """Start nodes again that were killed; raise the error of one that failed.
 
-        A coordinator that is gone matters only until all nodes are ready.
+        One that has its own reason comes before others. A coordinator that is gone matters only
+        until all nodes are ready.
         """
         failed = {name: code for name, code in launcher.exits.items() if code != 0}
-        if len(self.outcome.ready) == self._nodes:
+        if len(self._ready_or_done()) == self._nodes:
             failed.pop("coordinator", None)
+        for node in range(self._nodes):
+            code = failed.get(name_of(node), 0)
+            if code >= 0 or launcher.gone or not self._checkpoint:
+                continue
+            if node in self.outcome.farewells:  # it had finished, and had said so
+                del failed[name_of(node)]
+            elif self._restarts_left[node] > 0:
+                del failed[name_of(node)]
+                self._restarts_left[node] -= 1
+                self.outcome.restarts += 1
+                log.warning("%s was killed by signal %d: starting it again", name_of(node), -code)
+                await self._start_node(launcher, node)
         if not failed:
             return
         failures = [self._failure(name, code) for name, code in failed.items()]
@@ -182,6 +245,8 @@ class LocalMesh:
         text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
         errors = re.findall(r"ERROR (.*)|^dlag-\w+: (.*)", text, flags=re.MULTILINE)
         said = next((a or b for a, b in reversed(errors)), f"ended with exit code {code}")
+        if code < 0 and self._checkpoint:
+            said = f"killed by signal {-code}, and no restart is left: dlag resume goes on"
         if code == EXIT_USAGE:
             return ConfigError(said)
         return RunAborted(f"{name}: {said} (log: {path})")

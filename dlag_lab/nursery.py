@@ -3,7 +3,8 @@
 `python -m dlag_lab.nursery` reads one JSON object a line on standard input and answers on standard
 output:
 
-    {"name": "node-003", "argv": ["dlag-node", ...], "log": "path"}    start a process
+    {"name": "node-003", "argv": ["dlag-node", ...], "log": "path"}    start a process,
+     with "netns": "path" in that network namespace
     {"name": "node-003", "signal": 15}                                 send it a signal
     -> {"name": "node-003", "pid": 4711}, later {"name": "node-003", "exit": 0}
 
@@ -25,13 +26,16 @@ from typing import Any
 import typer.main
 
 import coordinator.cli
+import dlag_lab.network.emulator
 import dlag_node.cli
+from dlag_lab.network.namespaces import enter
 from dlag_node.process import new_loop
 from dlag_node.solvers import warm_up
 
 _PROGRAMS: dict[str, Callable[[list[str]], int]] = {
     "dlag-node": dlag_node.cli.run,
     "dlag-coordinator": coordinator.cli.run,
+    "dlag-network": dlag_lab.network.emulator.run,
 }
 _PATIENCE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 
@@ -118,6 +122,8 @@ def _be_child(order: dict[str, Any], lifeline: int, close: tuple[int, ...]) -> N
         os.dup2(nothing, 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        if "netns" in order:
+            enter(order["netns"])
         program, *argv = order["argv"]
         code = _PROGRAMS[program]([*argv, "--lifeline", str(lifeline)])
     except BaseException as exc:

@@ -22,4 +22,23 @@ Target = Annotated[
     ),
 ]
 Figures = Annotated[bool, typer.Option(help="Draw the figures at the end.")]
+Checkpoint = Annotated[
+    int,
+    typer.Option(
+        envvar="DLAG_CHECKPOINT",
+        help="Nodes save themselves every N rounds: one that is killed is started again, and "
+        "dlag resume goes on with an interrupted run; 0: neither.",
+    ),
+]
+Restarts = Annotated[
+    int, typer.Option(help="With --checkpoint: start a killed node again so many times.")
+]
+Network = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DLAG_NETWORK",
+        help="Every node on a host of its own, over a network like "
+        "delay=20ms,jitter=5ms,loss=1%,rate=10mbit (one way; needs root).",
+    ),
+]
 Timeout = Annotated[float, typer.Option(help="Seconds a node waits for a neighbor's frame.")]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.plan import Plan
+from dlag_lab.worst import Worst
 from dlag_node.problems import Problem
 from dlag_node.solvers import Oracle, parse_stop
 from dlag_node.wire.observing import Horizon
@@ -47,6 +48,7 @@ class Referee:
         data = plan.dataset
         self.pooled = Problem(data.rows, data.labels, plan.loss, n0=plan.n0, lam=plan.settings.lam)
         self.theta_star, self.f_star = optimum(self.pooled)
+        self._worst = Worst(self.pooled, self.theta_star, self.f_star)
         self.last: Measurement | None = None
         self.reached: int | None = None  # rounds done when the target was first met
         self._target = target
@@ -74,7 +76,7 @@ class Referee:
             self._judge(np.array([rows.pop(0) for rows in self._waiting]))
 
     def _judge(self, Theta: Array) -> None:
-        worst = max(self.pooled.value(theta) for theta in Theta) - self.f_star
+        worst = self._worst(Theta) - self.f_star
         away = np.linalg.norm(Theta - Theta.mean(axis=0), axis=1).max()
         self.last = Measurement(self._judged, float(worst), float(away))
         self._judged += 1

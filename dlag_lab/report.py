@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dlag_lab.folder import RunFolder
+from dlag_lab.outlook import outlook
 from dlag_lab.result import Floats, Ints, RunResult
 from dlag_lab.summary import bytes_always_sending, refreshed
 from dlag_lab.units import count, seconds, share, size, small, some
@@ -43,6 +44,8 @@ def print_report(result: RunResult, console: Console, figures: Sequence[Path] = 
     """The report on a console, in color where it has any."""
     summary = refreshed(result)
     parts: list[RenderableType] = [*_headline(result), Text(), _totals(result, summary)]
+    if expected := outlook(result):
+        parts.append(_note(expected))
     if summary["deltas_skipped"]:
         parts += [_heading("What the skips saved"), _savings(result, summary)]
         parts.append(
@@ -102,6 +105,7 @@ def _headline(result: RunResult) -> list[Text]:
         f"{run['problem']}" if run.get("problem") else "",
         f"lambda {run['lam']:g}" if run.get("lam") is not None else "",
         f"seed {run['seed']}" if run.get("seed") is not None else "",
+        f"network {run['network']}" if run.get("network") else "",
     ]
     settings = ", ".join(f"{name} {_setting(value)}" for name, value in run["parameters"].items())
     workers = some(result.nodes, "simulated worker" if run.get("mode") == "simulate" else "worker")
@@ -138,6 +142,9 @@ def _totals(result: RunResult, summary: Mapping[str, Any]) -> Table:
     row("bytes sent in rounds (frames and skip tokens)", records.sent_bytes)
     if summary["bytes_control"] is not None:
         once("control bytes", count(summary["bytes_control"]))
+    if wire := summary.get("network"):
+        once("bytes on the wire, counted by the kernel", count(wire["bytes"]))
+        once("packets on the wire", count(wire["packets"]))
     row("sample gradients", records.gradients)
     once("suboptimality of the worst worker", small(summary["suboptimality"]))
     once("consensus error", small(summary["consensus_error"]))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import platform
-import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -22,17 +21,26 @@ import dlag_lab
 import dlag_node
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import RunFolder
+from dlag_lab.interrupts import interruptible
 from dlag_lab.launcher import Launcher
 from dlag_lab.live import LiveView, Progress
 from dlag_lab.mesh import LocalMesh, MeshOutcome
+from dlag_lab.network.commands import check_machine
+from dlag_lab.network.hosts import Hosts, Loopback
+from dlag_lab.network.network import Network
+from dlag_lab.network.spec import NetworkSpec
 from dlag_lab.referee import Measurement, Referee
 from dlag_lab.result import RunResult
+from dlag_lab.resuming import check_resumable
 from dlag_lab.simulate import Simulator, engines_of, problems_of
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_node.errors import ConfigError
 from dlag_node.rounds import Engine
+from dlag_node.rounds.keeper import MAX_EVERY
 from dlag_node.wire.observing import Snapshots
 
+_NO_NUMBERS = ("figures/", "paper/")  # they read what runs left behind
+DEFAULT_RESTARTS = 5
 _VERSIONED = ("dlag-mesh", "numpy", "scipy", "numba", "pyzmq", "msgpack", "networkx")
 
 
@@ -47,10 +55,20 @@ class RunRequest:
     force: bool = False
     shuffle: int | None = None  # the simulator's random order of events
     neighbor_timeout: float = 120.0
+    checkpoint: int = 0  # rounds from one checkpoint of a node to the next; 0: none
+    restarts: int = DEFAULT_RESTARTS  # of a node that was killed
+    resume: bool = False  # go on with what lies in `out`
+    network: NetworkSpec | None = None  # every node on a host of its own; None: all on loopback
 
     def __post_init__(self) -> None:
+        if not 0 <= self.checkpoint <= MAX_EVERY:
+            raise ConfigError(f"checkpoint = {self.checkpoint}: expected 0 to {MAX_EVERY} rounds")
+        if self.restarts < 0:
+            raise ConfigError(f"restarts = {self.restarts}: expected at least 0")
         if self.target is not None and not self.target > 0:
             raise ConfigError(f"target = {self.target}: expected a positive number")
+        if self.network is not None and self.mode == "simulate":
+            raise ConfigError(f"network {self.network}: a simulated run has none: expected a mesh")
 
 
 class View(Protocol):
@@ -70,14 +88,6 @@ class View(Protocol):
     ) -> None: ...
 
 
-class Interrupted(Exception):
-    """A signal ended the run, in good order; `code` is the process's exit code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 class Run:
     """One run in progress: keeps folder, referee and live view in step."""
 
@@ -91,9 +101,16 @@ class Run:
         self.request = request
         self.plan = Plan(request.settings)
         engine = engines_of(self.plan)[0]  # every bad parameter is an error here, before a socket
+        if request.network is not None:
+            check_machine(request.network)
         asked = self._asked(engine)  # first: a folder without run.json is nobody's
-        self.folder = RunFolder.create(request.out, force=request.force)
-        self.folder.write_run(asked)
+        if request.resume:
+            self.folder = RunFolder(request.out)
+            check_resumable(self.folder, asked)
+            self.folder.trajectory_path.unlink(missing_ok=True)  # the referee sees it all again
+        else:
+            self.folder = RunFolder.create(request.out, force=request.force)
+            self.folder.write_run(asked)
         self._started = started
         nodes = self.plan.nodes
         self._ages = np.zeros(nodes, dtype=int)
@@ -148,22 +165,33 @@ class Run:
             self._count(batch.node, batch.age, batch.deltas, batch.skips)
             self._show(referee)
 
-        mesh = LocalMesh(
-            self.request.settings,
-            nodes=self.plan.nodes,
-            dim=self.plan.dataset.rows.dim,
-            referee=referee,
-            folder=self.folder.path,
-            progress=progress,
-            started=self._started,
-            neighbor_timeout=self.request.neighbor_timeout,
-        )
-        outcome = _interruptible(mesh.run())
+        with ExitStack() as stack:
+            hosts: Hosts = Loopback()
+            if self.request.network is not None:
+                network = Network(self.request.network, nodes=self.plan.nodes)
+                hosts = stack.enter_context(network)
+            mesh = LocalMesh(
+                self.request.settings,
+                nodes=self.plan.nodes,
+                dim=self.plan.dataset.rows.dim,
+                referee=referee,
+                folder=self.folder.path,
+                progress=progress,
+                started=self._started,
+                neighbor_timeout=self.request.neighbor_timeout,
+                checkpoint=self.request.checkpoint,
+                restarts=self.request.restarts,
+                resume=self.request.resume,
+                hosts=hosts,
+            )
+            outcome = interruptible(mesh.run())
         return {
             "seconds": outcome.seconds,
             "bytes_control": outcome.control_bytes,
+            "restarts": outcome.restarts,
             "startup": _startup(outcome),
             "memory": _memory(outcome),
+            "network": outcome.network,
         }
 
     def _conclude(self, extras: dict[str, Any]) -> RunResult:
@@ -209,12 +237,14 @@ class Run:
         plan, request = self.plan, self.request
         return identity(request, data_sha256=plan.dataset.sha256) | {
             "parameters": engine.method.parameters,
+            "advice": engine.method.advice,
             "nodes": plan.nodes,
             "edges": [list(edge) for edge in plan.graph.edges],
             "zeta": plan.spectrum.zeta,
             "shard_sizes": [len(part) for part in plan.parts],
             "dim": plan.dataset.rows.dim,
             "n0": plan.n0,
+            "checkpoint": request.checkpoint,
             "mu": [problem.mu for problem in problems_of(plan)],
         }
 
@@ -225,6 +255,7 @@ def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:
         "data_sha256": data_sha256,
         "target": request.target,
         "mode": request.mode,
+        "network": None if request.network is None else str(request.network),
         "code_sha256": code_sha256(),
         "versions": {name: version(name) for name in _VERSIONED}
         | {"python": platform.python_version()},
@@ -233,7 +264,7 @@ def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:
 
 @cache
 def code_sha256() -> str:
-    """Over our own sources but the pictures', which change no number.
+    """Over our own sources but those of pictures and claims, which change no number.
 
     The version alone does not tell one edit from the next.
     """
@@ -242,32 +273,9 @@ def code_sha256() -> str:
         root = Path(package.__path__[0])
         for source in sorted(root.rglob("*.py")):
             name = source.relative_to(root).as_posix()
-            if not name.startswith("figures/"):
+            if not name.startswith(_NO_NUMBERS):
                 digest.update(f"{root.name}/{name}\0".encode() + source.read_bytes())
     return digest.hexdigest()
-
-
-def _interruptible(main: Coroutine[Any, Any, MeshOutcome]) -> MeshOutcome:
-    """Run on an event loop of our own; SIGINT and SIGTERM end every process first, then us."""
-    heard: list[int] = []
-
-    async def guarded() -> MeshOutcome:
-        task = asyncio.ensure_future(main)
-        loop = asyncio.get_running_loop()
-
-        def end(number: int) -> None:
-            heard.append(number)
-            task.cancel()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, end, number)
-        return await task
-
-    try:
-        with asyncio.Runner() as runner:
-            return runner.run(guarded())
-    except asyncio.CancelledError:
-        raise Interrupted(128 + heard[0]) from None
 
 
 def _startup(outcome: MeshOutcome) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from coordinator.plan import Plan
 from dlag_lab.referee import Referee
-from dlag_node.problems import Problem, loss_named, shard_from
+from dlag_node.problems import Problem
 from dlag_node.rounds import Engine
 from dlag_node.rounds.recorder import Recorder
-from dlag_node.rounds.worker import engine_for
+from dlag_node.rounds.worker import engine_for, problem_of
 from dlag_node.wire.control import Report
 from dlag_node.wire.frames import RoundFrame
 
@@ -121,9 +121,7 @@ def engines_of(plan: Plan) -> list[Engine]:
     enrolments = []
     for node in range(plan.nodes):
         enrol, body = plan.enrolment(node)
-        rows, labels = shard_from(body, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
-        problem = Problem(rows, labels, loss_named(enrol.problem), n0=enrol.n0, lam=enrol.lam)
-        enrolments.append((enrol, problem))
+        enrolments.append((enrol, problem_of(enrol, body)))
     reports = [
         Report("", f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum) for _, f in enrolments
     ]

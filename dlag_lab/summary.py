@@ -13,7 +13,9 @@ from dlag_lab.result import Floats, Records, RunResult, Trajectory
 # of run.json, repeated in the summary so that it can be read on its own
 _ASKED = ("preset", "parameters", "topology", "weights", "data", "shards", "seed", "target", "mode")
 # of an earlier summary: what no record can tell again
-_CARRIED = ("seconds", "bytes_control", "theta_sha256", "startup", "memory")
+_CARRIED = (
+    "seconds", "bytes_control", "theta_sha256", "startup", "memory", "restarts", "network",
+)  # fmt: skip
 
 
 def summarise(
@@ -26,6 +28,8 @@ def summarise(
     theta_sha256: str | None = None,
     startup: Mapping[str, Any] | None = None,
     memory: Mapping[str, Any] | None = None,
+    restarts: int | None = None,
+    network: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The fields of summary.json.
 
@@ -33,7 +37,10 @@ def summarise(
     including the first round whose suboptimality is at most the target; they are null when there
     is none. `bytes_sent` is all that was handed to the sockets of the mesh: `bytes_frames`, the
     deltas and skip tokens of the rounds, and `bytes_control`, which opens, repairs and ends links.
-    `seconds` is the wall time of the rounds, without the start.
+    `seconds` is the wall time of the rounds, without the start; of a run that was resumed, since
+    then. `restarts` counts processes of nodes that were killed and started again. `network` is what
+    the kernel counted on the interfaces of the mesh, headers and opening included, where nodes had
+    their own.
     """
     target = run.get("target")
     to_target = trajectory.rounds_to(None if target is None else float(target))
@@ -64,8 +71,12 @@ def summarise(
     summary |= {field: run[field] for field in _ASKED if field in run}
     if startup is not None:
         summary["startup"] = dict(startup)
+    if restarts is not None:
+        summary["restarts"] = restarts
     if memory is not None:
         summary["memory"] = dict(memory)
+    if network is not None:
+        summary["network"] = dict(network)
     return summary
 
 

@@ -79,7 +79,7 @@ def _draw(axes: Axes, panel: Panel, groups: Groups, target: float | None) -> Non
     ends, entries = [1.0], []
     for i, (label, results) in enumerate(groups):
         color, dashes = stroke(i)
-        levels = _levels(results)
+        levels = levels_of(results)
         if levels is not None:
             costs = np.array(
                 [cost_at(levels, panel.cost(r), r.trajectory.suboptimality) for r in results]
@@ -88,7 +88,7 @@ def _draw(axes: Axes, panel: Panel, groups: Groups, target: float | None) -> Non
             axes.fill_betweenx(levels, low, high, color=color, alpha=0.16, lw=0)
             axes.plot(middle, levels, color=color, ls=dashes, lw=1.7, solid_capstyle="round")
             ends.append(float(np.nanmax(high)))
-        arrived = _to_target(panel, results, target)
+        arrived = to_target(panel, results, target)
         if arrived and target is not None:
             at = median(arrived)
             axes.plot([at], [target], "o", ms=7, mfc="white", mec=color, mew=1.8, zorder=5)
@@ -102,8 +102,8 @@ def _draw(axes: Axes, panel: Panel, groups: Groups, target: float | None) -> Non
     legend_above(axes, panel, entries)
 
 
-def _levels(results: Sequence[RunResult]) -> Floats | None:
-    """From where the seeds begin down to where the last of them came."""
+def levels_of(results: Sequence[RunResult]) -> Floats | None:
+    """Levels of suboptimality, from where the seeds begin down to where the last of them came."""
     positive = [gap[gap > 0] for gap in (r.trajectory.suboptimality for r in results)]
     finite = [gap[np.isfinite(gap)] for gap in positive]
     if not all(gap.size for gap in finite):
@@ -112,7 +112,7 @@ def _levels(results: Sequence[RunResult]) -> Floats | None:
     return np.geomspace(top, bottom, _LEVELS)
 
 
-def _to_target(panel: Panel, results: Sequence[RunResult], target: float | None) -> list[int]:
+def to_target(panel: Panel, results: Sequence[RunResult], target: float | None) -> list[int]:
     """The cost of each seed that arrived; without a target, of each whole run."""
     costs = []
     for result in results:
@@ -134,7 +134,7 @@ def _finding(groups: Groups, target: float | None) -> str:
     arrived = [
         (median(costs), label)
         for label, results in groups
-        if target is not None and (costs := _to_target(messages, results, target))
+        if target is not None and (costs := to_target(messages, results, target))
     ]
     if target is None or not arrived:
         return f"{len(groups)} methods compared"

@@ -26,14 +26,16 @@ COUNTED = (
 
 
 DUAL = ("ssda", "msda", "dlag", "mdlag")
-OTHERS = ("extra", "exact-diffusion", "diging", "admm", "fgm", "cola", "dsba", "adfs")
+LAZY = ("mdlag-all", "lazy-extra", "lazy-exact-diffusion", "lazy-admm", "lazy-admm:form=i1")
+OTHERS = ("extra", "exact-diffusion", "diging", "admm", "fgm", "cola", "dsba", "adfs", "auto")
+SILENT = ("dlag", "mdlag", "adfs", "auto", *LAZY)  # now and then
 
 
 @pytest.mark.parametrize(
     ("method", "topology"),
     [
         *((method, topology) for method in DUAL for topology in ("grid:5x5", "ring:6")),
-        *((method, "ring:6") for method in OTHERS),
+        *((method, "ring:6") for method in (*OTHERS, *LAZY)),
     ],
 )
 def test_processes_and_simulators_end_with_the_same_bits(
@@ -50,7 +52,7 @@ def test_processes_and_simulators_end_with_the_same_bits(
         assert deeds(tmp_path / "shuffled", node) == expected
         assert deeds(tmp_path / "real", node) == expected
     for field in ("deltas_skipped",):
-        assert (simulated.summary[field] > 0) == (method in ("dlag", "mdlag", "adfs"))
+        assert (simulated.summary[field] > 0) == (method in SILENT)
 
 
 def test_a_target_ends_the_run_in_the_same_round_everywhere(tmp_path: Path) -> None:

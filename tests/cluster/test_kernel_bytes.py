@@ -24,7 +24,7 @@ ROUNDS = 60
 FRAME_HEADER = 2  # ZeroMQ's, for a frame of up to 255 bytes
 GREETING = 64  # ZeroMQ's, once a connection
 READY = 43  # ZeroMQ's, once a connection: socket type and an empty identity
-HELLO = 105  # ours, once a connection: a Hello one way, a Welcome the other
+HELLO = 105 + 1 + 22  # ours, once a connection: a Hello one way, a Welcome the other
 PING_AND_PONG = 9 + 7  # ZeroMQ's heartbeat, once a second at most
 SECONDS_MOST = 60
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -35,15 +34,7 @@ DIVERGES = f"dlag:eta_beta=60,{NEWTON}"
 SMALL = ["--topology", "ring:4", "--target", "1e-3"]
 
 
-@pytest.fixture(autouse=True)
-def _process_as_before() -> Iterator[None]:
-    """A command sets up logging and signals for a process of its own; here it has ours."""
-    root, handler = logging.getLogger(), signal.getsignal(signal.SIGTERM)
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    signal.signal(signal.SIGTERM, handler)
+pytestmark = pytest.mark.usefixtures("process_as_before")
 
 
 def compare(out: Path, methods: str, *flags: str) -> Result:
@@ -112,7 +103,10 @@ class TestSplitting:
             "ssda", "dlag:solver=agd,D=5", "dlag:solver=agd", "dlag:solver=svrg",
         ]  # fmt: skip
         assert list(labels(methods[:3]).values()) == ["ssda", "dlag:D=5", "dlag"]
-        assert meanings(methods[:2]) == ["ssda: ssda:solver=agd", "dlag: dlag:solver=agd,D=5"]
+        assert meanings(labels(methods[:2])) == [
+            "ssda: ssda:solver=agd",
+            "dlag: dlag:solver=agd,D=5",
+        ]
         assert list(labels((DLAG, f"dlag:gamma=1e-5,c=1e-5,D=20,{NEWTON}")).values()) == [
             "dlag:D=10", "dlag #2",
         ]  # fmt: skip
