@@ -38,6 +38,7 @@ from dlag_node.net.links import Links
 from dlag_node.net.mesh import MeshNode
 from dlag_node.process import new_loop
 from dlag_node.rounds import Engine
+from dlag_node.rounds.keeper import Keeper
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
 
@@ -114,6 +115,8 @@ Contender = Callable[[Seat], None]
 class Still:
     """A method that computes nothing: one exchange of the same vector a round."""
 
+    STATE: tuple[str, ...] = ("_k", "theta")
+
     def __init__(self, seat: Seat) -> None:
         self.theta = seat.vector
         self.width = len(self.theta)
@@ -139,13 +142,17 @@ def mesh(seat: Seat, loop: LoopFactory = new_loop) -> None:
 
 
 async def _mesh(seat: Seat) -> None:
+    await take_part(seat, Still(seat))
+
+
+async def take_part(seat: Seat, method: Still, keeper: Keeper | None = None) -> None:
+    """One node of the mesh, with a method that computes nothing, and perhaps with checkpoints."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     codec = Codec(seat.vector.size)
     links = Links(context, LOOPBACK, limit=codec.frame_limit)
     seat.meet(links.address)
-    method = Still(seat)
     engine = Engine(method, node=seat.node, neighbors=seat.neighbors, codec=codec)
-    node = MeshNode(engine, links, rounds=seat.rounds, neighbor_timeout=30.0)
+    node = MeshNode(engine, links, rounds=seat.rounds, neighbor_timeout=30.0, keeper=keeper)
     await links.open(
         node=seat.node,
         run="benchmark",
@@ -156,6 +163,7 @@ async def _mesh(seat: Seat) -> None:
         deliver=engine.deliver,
         control=node.control,
         opened=node.opened,
+        back=0 if keeper is None else keeper.back,
     )
     await node.run()
     seat.leave(method.span)
