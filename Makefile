@@ -15,8 +15,8 @@ $(READY): requirements-dev.txt pyproject.toml
 	$(BIN)/python -m dlag_node.solvers
 	touch $(READY)
 
-demo: setup  ## the main job: 25 real node processes, heart data, report and figures
-	$(BIN)/dlag run --method dlag --preset paper --topology grid:5x5 --data heart --shards uneven:1,10 --target 1e-7 --out runs/demo --force
+demo: setup  ## the main job: 25 real node processes, heart data; SSDA, DLAG and auto side by side
+	$(BIN)/dlag compare --mode mesh --methods ssda,dlag,auto --base ssda --preset paper --topology grid:5x5 --data heart --shards uneven:1,10 --target 1e-7 --seeds 1 --out runs/demo --force
 
 test: setup  ## the whole test suite
 	$(BIN)/python -m pytest
@@ -38,6 +38,7 @@ bench: setup  ## the yardsticks; prints ratios, takes minutes
 	$(BIN)/python benchmarks/solver_steps.py
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/survival.py
 
 lock:  ## pin every dependency again, with hashes
 	$(PYTHON) -m venv $(VENV)-lock
