@@ -116,6 +116,11 @@ class Links:
         return [link.node for link in self._links.values() if not link.up]
 
     @property
+    def unreachable(self) -> list[int]:
+        """The neighbors that only a call of theirs can connect us to."""
+        return [link.node for link in self._links.values() if link.route is None]
+
+    @property
     def refused(self) -> int:
         """Frames dropped so far, from neighbors and strangers."""
         return self._strangers.dropped

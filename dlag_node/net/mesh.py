@@ -12,6 +12,7 @@ from time import perf_counter
 
 from dlag_node.errors import DlagError, NeighborTimeout, PeerRefused, RunAborted
 from dlag_node.net.computing import Computing, Result
+from dlag_node.net.last_words import LastWords
 from dlag_node.net.links import Links
 from dlag_node.net.observer import Observed
 from dlag_node.net.waits import Waits
@@ -19,7 +20,6 @@ from dlag_node.rounds import Engine, Outgoing
 from dlag_node.rounds.keeper import Keeper
 from dlag_node.rounds.recorder import Recorder
 from dlag_node.wire.frames import Abort, Done, Frame, Hello, Need, Refuse
-from dlag_node.wire.limits import MAX_TEXT
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,7 @@ class MeshNode:
         self._observed = observed
         self._keeper = keeper
         self._computing = Computing(engine)
+        self._last_words = LastWords(links, engine.barrier.neighbors)
         self._done: set[int] = set() if keeper is None else keeper.done
         self._ahead: dict[int, int] = {}  # neighbors that are further than we are, and where
         self._lasting: set[int] = set()  # neighbors that come back when they crash
@@ -79,13 +80,13 @@ class MeshNode:
             self._pump()  # primes the descriptors: they tell of edges only
             await self._over
         except RunAborted as exc:
-            self._abort(str(exc))
+            await self._end(str(exc))
             raise
         except asyncio.CancelledError:
-            self._abort(f"node {self.engine.node} was asked to end")
+            await self._end(f"node {self.engine.node} was asked to end")
             raise
         except Exception as exc:
-            self._abort(f"node {self.engine.node}: {type(exc).__name__}: {exc}")
+            await self._end(f"node {self.engine.node}: {type(exc).__name__}: {exc}")
             raise
         finally:
             self._timer.cancel()
@@ -95,7 +96,9 @@ class MeshNode:
 
     def control(self, neighbor: int, frame: Frame) -> None:
         """A frame from a neighbor that is none of a round's."""
-        if isinstance(frame, Need):
+        if self._last_words.said:
+            self._last_words.hear(neighbor, frame)
+        elif isinstance(frame, Need):
             self._answer(neighbor, frame.seq)
         elif isinstance(frame, Done):
             self._done.add(neighbor)
@@ -109,6 +112,9 @@ class MeshNode:
     def opened(self, neighbor: int, words: Hello) -> None:
         """A link is up, for the first time or again: send what the neighbor may lack."""
         log.debug("link to neighbor %d is up, it is at exchange %d", neighbor, words.need)
+        if self._last_words.said:
+            self._last_words.repeat(neighbor)
+            return
         if words.back:
             self.engine.keep_for(words.back)
             self._lasting.add(neighbor)
@@ -295,7 +301,6 @@ class MeshNode:
         if not self._over.done():
             self._over.set_exception(exc)
 
-    def _abort(self, reason: str) -> None:
-        """Tell the neighbors why, so that the whole mesh ends with the reason."""
-        for neighbor in self.engine.barrier.neighbors:
-            self.links.send(neighbor, Abort(reason[:MAX_TEXT]))
+    async def _end(self, reason: str) -> None:
+        self._loop.remove_reader(self.links.socket)
+        await self._last_words.say(reason, begun=self._begun_at is not None)

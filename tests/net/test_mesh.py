@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from time import perf_counter, process_time
 
 import numpy as np
+import pytest
 import zmq
 
+from dlag_node.errors import RunAborted
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
 from dlag_node.net.links import Links
 from dlag_node.net.mesh import MeshNode
@@ -65,19 +67,24 @@ def two_nodes(*methods: Counting, rounds: int) -> Iterator[list[MeshNode]]:
         context.term()
 
 
+async def open_links(nodes: list[MeshNode], i: int) -> None:
+    node = nodes[i]
+    await node.links.open(
+        node=i,
+        run="run",
+        config="config",
+        codec=node.engine.codec,
+        peers=[Peer(1 - i, nodes[1 - i].links.address, -1.0)],
+        position=lambda: node.engine.seq,
+        deliver=node.engine.deliver,
+        control=node.control,
+        opened=node.opened,
+    )
+
+
 async def run_both(nodes: list[MeshNode]) -> None:
-    for i, node in enumerate(nodes):
-        await node.links.open(
-            node=i,
-            run="run",
-            config="config",
-            codec=node.engine.codec,
-            peers=[Peer(1 - i, nodes[1 - i].links.address, -1.0)],
-            position=lambda engine=node.engine: engine.seq,  # type: ignore[misc]
-            deliver=node.engine.deliver,
-            control=node.control,
-            opened=node.opened,
-        )
+    for i in range(len(nodes)):
+        await open_links(nodes, i)
     await asyncio.gather(*(node.run() for node in nodes))
 
 
@@ -118,3 +125,46 @@ async def test_heavy_work_goes_to_a_thread_and_the_loop_sleeps_meanwhile() -> No
     # what came meanwhile waited in the socket, and woke nobody again and again
     assert spent[0] < 0.3
     assert slow.heard == quick.heard == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+async def test_one_that_ends_before_its_neighbor_calls_tells_it_why() -> None:
+    with two_nodes(Counting(), Counting(), rounds=5) as nodes:
+        early, late = nodes
+        await open_links(nodes, 0)
+        ending = asyncio.ensure_future(early.run())
+        await asyncio.sleep(0)  # it runs, and waits for the call
+        ending.cancel()
+        await asyncio.sleep(0)
+        await open_links(nodes, 1)
+        with pytest.raises(RunAborted, match="node 0 was asked to end"):
+            await asyncio.wait_for(late.run(), 10)
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+
+
+async def test_one_that_has_called_and_ends_before_the_answer_tells_it_why() -> None:
+    with two_nodes(Counting(), Counting(), rounds=5) as nodes:
+        late, early = nodes
+        await open_links(nodes, 1)
+        ending = asyncio.ensure_future(early.run())
+        await asyncio.sleep(0)
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        await open_links(nodes, 0)
+        with pytest.raises(RunAborted, match="node 1 was asked to end"):
+            await asyncio.wait_for(late.run(), 10)
+
+
+async def test_nobody_stays_for_a_neighbor_that_has_ended_itself() -> None:
+    with two_nodes(Counting(), Counting(), rounds=5) as nodes:
+        for i in range(2):
+            await open_links(nodes, i)
+        runs = [asyncio.ensure_future(node.run()) for node in nodes]
+        await asyncio.sleep(0)
+        for run in runs:
+            run.cancel()
+        started = perf_counter()
+        ended = await asyncio.gather(*runs, return_exceptions=True)
+        assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+        assert perf_counter() - started < 2.0
