@@ -173,6 +173,8 @@ class Links:
     def drain(self) -> bool:
         """Take one message and deliver it; False when none waits."""
         if not zmq_poll(self._watched, 0):
+            if self._routes.broken:
+                self._routes.forget_broken()
             return False
         route: bytes = self.socket.recv(NOBLOCK)
         link = self._routes.known.get(route)
@@ -295,7 +297,7 @@ class Links:
         """Send on a link; what cannot leave is asked for again, once the neighbor is back."""
         route = link.route
         if route is not None and not self._put(route, raw):
-            self._routes.lose(link, route)
+            self._routes.breaks(link, route)
 
     def _put(self, route: bytes, raw: bytes) -> bool:
         try:

@@ -32,6 +32,7 @@ class Routes:
     def __init__(self) -> None:
         self.known: dict[bytes, Link] = {}
         self.calls: dict[bytes, Link] = {}
+        self.broken: list[bytes] = []  # those whose last words may still be unread
 
     def call(self, link: Link, endpoint: str) -> bytes:
         """The routing id of a connection that we are about to make."""
@@ -63,6 +64,21 @@ class Routes:
         if link.route == route:
             link.up = other in self.known
             link.route = other if link.up else link.ours
+
+    def breaks(self, link: Link, route: bytes) -> None:
+        """Nothing can be sent there any more; what has come from there is still the neighbor's."""
+        theirs = route == link.theirs
+        self.lose(link, route)
+        if theirs:
+            self.known[route] = link
+            self.broken.append(route)
+
+    def forget_broken(self) -> None:
+        """All that had come is read: who appears under these routing ids now is somebody else."""
+        for route in self.broken:
+            if route in self.known and self.known[route].theirs != route:
+                del self.known[route]
+        self.broken.clear()
 
     def drop_call(self, link: Link) -> str | None:
         """Give up a connection that we called and nobody answered; returns its endpoint."""

@@ -99,10 +99,6 @@ def test_two_foreign_checkpoints_end_in_an_error_that_says_whose(lab: Laboratory
 def test_a_full_disk_ends_the_run_and_it_can_go_on_later(tmp_path: Path) -> None:
     """The slot whose turn is next has no room: the other one is used when there is room again."""
     with laboratory(tmp_path, topology="path:3", rounds=40) as lab:
-        lab.flags = [
-            "--neighbor-timeout",
-            "10",
-        ]  # a last word to who has just come back may be lost
         for node in range(3):
             lab.start(node)
         lab.run_to(HELD)

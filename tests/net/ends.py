@@ -79,6 +79,7 @@ class End:
         self.frames: list[tuple[int, Frame]] = []
         self.opened: list[tuple[int, int]] = []
         self.deliver: Callable[[int, Frame], object] = lambda *_: None
+        self.deaf = False
         self._watched: list[int] = []
 
     async def open(
@@ -114,7 +115,7 @@ class End:
 
     def pump(self) -> None:
         """Take all that waits."""
-        if not self._watched:
+        if self.deaf or not self._watched:
             return
         while self.links.drain():
             self._street.arrived.set()

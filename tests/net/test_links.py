@@ -18,7 +18,7 @@ import zmq
 
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.rounds import Engine
-from dlag_node.wire import PROTOCOL, Delta, Frame, Hello, Need, Refuse, Skip, Welcome, Who
+from dlag_node.wire import PROTOCOL, Abort, Delta, Frame, Hello, Need, Refuse, Skip, Welcome, Who
 from tests.net.ends import CODEC, CONFIG, DEADLINE, DIM, LIMIT, RUN, End, Street, hello
 from tests.rounds.scripts import Mixing
 from tests.rounds.test_adversary import engines_on, run_in_order
@@ -307,6 +307,22 @@ async def test_a_caller_that_comes_back_is_introduced_again(street: Street) -> N
     await street.until(lambda: len(low.frames) == 2 and len(again.frames) == 1)
     assert again.frames == [(0, Skip(7))]
     assert low.frames[-1] == (1, Skip(8))
+
+
+async def test_the_last_words_of_one_that_is_gone_are_heard(street: Street) -> None:
+    low, high = await pair(street)
+    low.deaf = True  # it computes, say: what comes meanwhile waits
+    high.links.send(0, Abort("power is low"))
+    assert low.links.socket.poll(1_000 * DEADLINE)
+    high.close()
+    async with asyncio.timeout(DEADLINE):
+        while not low.links.down:  # until it is noticed that nothing can be sent there
+            low.links.send(1, Need(0))
+            await asyncio.sleep(0.01)
+    low.deaf = False
+    low.pump()
+    assert low.frames == [(1, Abort("power is low"))]
+    assert low.links.refused == 0
 
 
 async def test_a_listener_that_comes_back_asks_who_calls(street: Street) -> None:
