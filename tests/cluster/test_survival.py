@@ -23,9 +23,9 @@ from tests.cluster.meshes import command, deeds, finish
 
 ROUNDS = 140
 NODES = 6
-# Out of reach: the referee then grants rounds in blocks of ten, two ahead of what it has seen. A node
-# that is killed may have done those unseen, and its next kill comes as much later: with room for
-# that after each of the last kills, no node is done before its own.
+# Out of reach: the referee then grants rounds in blocks of ten, two ahead of what it has seen. A
+# node that is killed may have done those unseen, and its next kill comes as much later: with room
+# for that after each of the last kills, no node is done before its own.
 NEVER = 1e-30
 LAST_KILL = ROUNDS - 100
 
