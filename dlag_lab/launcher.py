@@ -20,11 +20,16 @@ class Launcher:
 
     The nursery lives in a session of its own: a Ctrl-C in the terminal reaches the launcher alone,
     which then ends the others in order. `netns` has the network namespace of each process that is
-    not to run in ours, by its name.
+    not to run in ours, by its name; `environment` comes on top of ours.
     """
 
-    def __init__(self, netns: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        netns: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.netns = dict(netns or {})
+        self._environment = _environment() | dict(environment or {})
         self.pids: dict[str, int] = {}
         self.exits: dict[str, int] = {}
         self.ended = asyncio.Event()  # set whenever a process has ended; the watcher clears it
@@ -43,7 +48,7 @@ class Launcher:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
             pass_fds=(write,),
-            env=_environment(),
+            env=self._environment,
         )
         os.close(write)
         self._listener = asyncio.create_task(self._listen())

@@ -101,7 +101,7 @@ class LocalMesh:
             self._socket.bind(self._hosts.laboratory)
         observer = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         try:
-            async with Launcher(self._hosts.netns) as launcher:
+            async with Launcher(self._hosts.netns, self._hosts.environment) as launcher:
                 await self._start_network(launcher)
                 await self._bring_up(launcher, observer)
                 await self._see_through(launcher)
@@ -141,6 +141,9 @@ class LocalMesh:
         name = name_of(node)
         argv = ["dlag-node", "--id", str(node), "--bind", self._hosts.node(node)]
         argv += self._node_flags
+        advertised = self._hosts.advertised(node)
+        if advertised is not None:
+            argv += ["--advertise", advertised]
         if self._checkpoint:
             argv += ["--state", str(RunFolder(self._folder).state_path(node))]
             argv += ["--checkpoint", str(self._checkpoint)]

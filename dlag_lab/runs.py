@@ -97,8 +97,11 @@ class Run:
         *,
         started: Callable[[Launcher], None] = lambda _: None,
         view: View | None = None,
+        hosts: Hosts | None = None,
     ) -> None:
+        """`hosts` are where the nodes run, instead of the request's network or loopback."""
         self.request = request
+        self._hosts = hosts
         self.plan = Plan(request.settings)
         engine = engines_of(self.plan)[0]  # every bad parameter is an error here, before a socket
         if request.network is not None:
@@ -166,7 +169,7 @@ class Run:
             self._show(referee)
 
         with ExitStack() as stack:
-            hosts: Hosts = Loopback()
+            hosts: Hosts = self._hosts or Loopback()
             if self.request.network is not None:
                 network = Network(self.request.network, nodes=self.plan.nodes)
                 hosts = stack.enter_context(network)

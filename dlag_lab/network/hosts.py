@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-_LOOPBACK = "tcp://127.0.0.1:*"
+LOOPBACK = "tcp://127.0.0.1:*"
 
 
 class Hosts(Protocol):
@@ -25,8 +25,15 @@ class Hosts(Protocol):
     def emulator(self) -> Sequence[str]:
         """The command that makes the network what it is; empty where the kernel needs no help."""
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the processes' environment has beside ours."""
+
     def node(self, node: int, /) -> str:
         """Where a node listens for its neighbors."""
+
+    def advertised(self, node: int, /) -> str | None:
+        """Where its neighbors reach it; None: where it listens."""
 
     def at_laboratory(self) -> AbstractContextManager[None]:
         """For the socket of ours that is bound meanwhile to be the laboratory's."""
@@ -39,13 +46,17 @@ class Hosts(Protocol):
 class Loopback:
     """All on 127.0.0.1: the fastest network there is."""
 
-    laboratory: str = _LOOPBACK
+    laboratory: str = LOOPBACK
     netns: Mapping[str, str] = field(default_factory=dict)
     emulator: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def node(self, _: int, /) -> str:
         """Any free port, for every node."""
-        return _LOOPBACK
+        return LOOPBACK
+
+    def advertised(self, _: int, /) -> None:
+        """Where it listens."""
 
     def at_laboratory(self) -> AbstractContextManager[None]:
         """We are there already."""

@@ -48,6 +48,7 @@ class Network:
         self._descriptors: list[int] = []
         self.netns: dict[str, str] = {}
         self.emulator: list[str] = []
+        self.environment: dict[str, str] = {}
         self.laboratory = f"tcp://{_LABORATORY}:*"
 
     def __enter__(self) -> Network:
@@ -75,6 +76,9 @@ class Network:
     def node(self, node: int, /) -> str:
         """Where a node listens for its neighbors: its address on the mesh."""
         return f"tcp://{_address(_MESH, node)}:*"
+
+    def advertised(self, _: int, /) -> None:
+        """Where it listens."""
 
     def at_laboratory(self) -> AbstractContextManager[None]:
         """In the laboratory's namespace."""

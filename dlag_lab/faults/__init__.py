@@ -1,0 +1,1 @@
+"""Trying to break a mesh of real processes: faults by a seed, on wires that can be cut."""
