@@ -19,7 +19,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,6 +39,7 @@ from dlag_node.net.mesh import MeshNode
 from dlag_node.process import new_loop
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import Keeper
+from dlag_node.trust.keys import KeyPair
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
 
@@ -82,14 +83,15 @@ class Seat:
         self.neighbors = tuple(parse_topology(TOPOLOGY, seed=0).neighbors(node))
         self.vector: Array = np.random.default_rng(node).standard_normal(dim)
         self.rounds = WARM_ROUNDS + rounds
-        self.addresses: list[str] = []
+        self.addresses: Sequence[str] = ()
+        self.keys: Sequence[bytes | None] = ()
         self._pipe = pipe
         self._begun = (0.0, 0.0)
 
-    def meet(self, address: str) -> None:
-        """Tell where we listen, learn where the others do."""
-        self._pipe.send(address)
-        self.addresses = self._pipe.recv()
+    def meet(self, address: str, key: bytes | None = None) -> None:
+        """Tell where we listen and by which key, learn where the others do."""
+        self._pipe.send((address, key))
+        self.addresses, self.keys = zip(*self._pipe.recv(), strict=True)
 
     def mark(self, k: int) -> None:
         """Round k begins: after the warm-up all nodes start the clock together."""
@@ -145,12 +147,14 @@ async def _mesh(seat: Seat) -> None:
     await take_part(seat, Still(seat))
 
 
-async def take_part(seat: Seat, method: Still, keeper: Keeper | None = None) -> None:
-    """One node of the mesh, with a method that computes nothing, and perhaps with checkpoints."""
+async def take_part(
+    seat: Seat, method: Still, keeper: Keeper | None = None, keys: KeyPair | None = None
+) -> None:
+    """One node of the mesh, with a method that computes nothing; with checkpoints, with keys."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     codec = Codec(seat.vector.size)
-    links = Links(context, LOOPBACK, limit=codec.frame_limit)
-    seat.meet(links.address)
+    links = Links(context, LOOPBACK, limit=codec.frame_limit, keys=keys)
+    seat.meet(links.address, None if keys is None else keys.public)
     engine = Engine(method, node=seat.node, neighbors=seat.neighbors, codec=codec)
     node = MeshNode(engine, links, rounds=seat.rounds, neighbor_timeout=30.0, keeper=keeper)
     await links.open(
@@ -158,7 +162,7 @@ async def take_part(seat: Seat, method: Still, keeper: Keeper | None = None) -> 
         run="benchmark",
         config="rounds",
         codec=codec,
-        peers=[Peer(j, seat.addresses[j], 0.0) for j in seat.neighbors],
+        peers=[Peer(j, seat.addresses[j], 0.0, seat.keys[j]) for j in seat.neighbors],
         position=lambda: engine.seq,
         deliver=engine.deliver,
         control=node.control,

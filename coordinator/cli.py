@@ -5,21 +5,39 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from coordinator.admission import Admission
 from coordinator.options import LogLevel, takes_run_settings
 from coordinator.plan import Plan, RunSettings
 from coordinator.roster import Roster
 from coordinator.server import run_server
+from dlag_node.errors import ConfigError
 from dlag_node.process import run_command, run_process, set_up_logging
+from dlag_node.trust.cli import Insecure
+from dlag_node.trust.keys import read_pair
+from dlag_node.trust.loopback import require_loopback
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 Bind = Annotated[
     str,
     typer.Option(envvar="DLAG_BIND", help="Where to listen for nodes; port * is any free one."),
+]
+Key = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_KEY", help="Our secret key, as `dlag keys` makes it."),
+]
+Admitted = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_ADMITTED", help="The list of the nodes' public keys."),
+]
+Tokens = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_TOKENS", help="The list of one-time tokens, as hashes."),
 ]
 Hidden = Annotated[int | None, typer.Option(hidden=True)]
 
@@ -29,6 +47,10 @@ Hidden = Annotated[int | None, typer.Option(hidden=True)]
 def coordinator(
     settings: RunSettings,
     bind: Bind = "tcp://127.0.0.1:5555",
+    key: Key = None,
+    admitted: Admitted = None,
+    tokens: Tokens = None,
+    insecure: Insecure = False,
     log_level: LogLevel = "info",
     announce: Hidden = None,
     lifeline: Hidden = None,
@@ -41,13 +63,23 @@ def coordinator(
     terminated.
     """
     set_up_logging("coordinator", log_level)
+    if (key is None) != (admitted is None) or (key is None and tokens is not None):
+        raise ConfigError(
+            f"key = {key}, admitted = {admitted}, tokens = {tokens}: expected a key and a list of "
+            "admitted ones, or neither"
+        )
+    keys = admission = None
+    if key is not None and admitted is not None:
+        keys, admission = read_pair(key), Admission(admitted, tokens)
+    else:
+        require_loopback(bind, unless=insecure)
     plan = Plan(settings)
 
     async def serve() -> None:
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         if announce is not None:
             address.add_done_callback(lambda known: _announce(announce, known.result()))
-        await run_server(Roster(plan), bind, announce=address)
+        await run_server(Roster(plan, admission), bind, announce=address, keys=keys)
 
     raise typer.Exit(run_process(serve, lifeline=lifeline))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from coordinator.admission import Admission
 from coordinator.plan import Plan
 from dlag_node.wire.control import (
     Assignment,
@@ -46,13 +47,15 @@ class Member:
     peer: bytes
     stage: Stage = Stage.JOINED
     report: Report | None = None
+    key: bytes | None = None  # None: a run without keys
 
 
 class Roster:
     """Who has joined, who has reported, who has started; hands out what the plan says."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, admission: Admission | None = None) -> None:
         self.plan = plan
+        self._admission = admission
         self.members: dict[int, Member] = {}
         self.failure: str | None = None
         self.refused = 0
@@ -74,11 +77,18 @@ class Roster:
         """Whether every node has said that it is done."""
         return self.count(Stage.FINISHED) == self.plan.nodes
 
-    def handle(self, peer: bytes, message: FromNode) -> list[Reply]:
-        """Take a node's message and say what to answer, to it and to others."""
+    def passes(self, key: bytes) -> bool:
+        """Whether a key may speak to us at all."""
+        return self._admission is not None and self._admission.passes(key)
+
+    def handle(self, peer: bytes, message: FromNode, key: bytes | None = None) -> list[Reply]:
+        """Take a node's message and say what to answer, to it and to others.
+
+        `key` is the one that its connection has proven to hold.
+        """
         if isinstance(message, Join):
-            return self._join(peer, message)
-        node = self._node_of(peer)
+            return self._join(peer, message, key)
+        node = self._node_of(peer, key)
         if node is None:
             return self._refuse(peer, f"a {type(message).__name__} before a Join")
         member = self.members[node]
@@ -100,23 +110,31 @@ class Roster:
                 return self._fail(f"node {node}: {message.reason}")
         return []
 
-    def _join(self, peer: bytes, join: Join) -> list[Reply]:
+    def _join(self, peer: bytes, join: Join, key: bytes | None) -> list[Reply]:
         if join.version != PROTOCOL:
             return self._refuse(peer, f"protocol version {join.version}, this is {PROTOCOL}")
-        known = self._node_of(peer)
+        known = self._node_of(peer, key)
         if known is not None:  # it crashed before it knew its neighbors, and begins again
             self.members[known].stage = Stage.JOINED
             return [(peer, self._enrolment(known)[0])]
-        free = [i for i in range(self.plan.nodes) if i not in self.members]
+        wanted, others = join.wanted, set[int]()
+        if self._admission is not None and key is not None:
+            if not (self._admission.admits(key) or self._admission.redeem(key, join.token)):
+                return self._refuse(peer, f"key {key.hex()} is not admitted, nor is its token")
+            if any(key == member.key for member in self.members.values()):
+                return self._refuse(peer, f"key {key.hex()} has a place already")
+            bound, others = self._admission.bound_to(key), self._admission.others_than(key)
+            wanted = bound if wanted is None else wanted
+            if wanted in others or bound not in (None, wanted):
+                return self._refuse(peer, f"id {wanted} is not for key {key.hex()}")
+        free = [i for i in range(self.plan.nodes) if i not in self.members and i not in others]
         if not free:
             return self._refuse(peer, f"all {self.plan.nodes} places are taken")
-        if join.wanted is not None and join.wanted not in free:
-            place = "is taken" if join.wanted in self.members else "does not exist"
-            return self._refuse(
-                peer, f"id {join.wanted} {place}: ids are 0 to {self.plan.nodes - 1}"
-            )
-        node = free[0] if join.wanted is None else join.wanted
-        self.members[node] = Member(peer)
+        if wanted is not None and wanted not in free:
+            place = "is taken" if wanted in self.members else "does not exist"
+            return self._refuse(peer, f"id {wanted} {place}: ids are 0 to {self.plan.nodes - 1}")
+        node = free[0] if wanted is None else wanted
+        self.members[node] = Member(peer, key=key)
         return [(peer, self._enrolment(node)[0])]
 
     def _fetch(self, peer: bytes, node: int, chunk: int) -> list[Reply]:
@@ -144,7 +162,7 @@ class Roster:
         total = sum(each.samples for each in reports)
         if total != self.plan.n0:
             return self._fail(f"the nodes report {total} samples, the data has {self.plan.n0}")
-        self._assignments = self.plan.assignments(reports)
+        self._assignments = [self._with_keys(each) for each in self.plan.assignments(reports)]
         return [(m.peer, each) for m, each in zip(members, self._assignments, strict=True)]
 
     def _fail(self, reason: str) -> list[Reply]:
@@ -156,8 +174,13 @@ class Roster:
         self.refused += 1
         return [(peer, Refuse(reason))]
 
-    def _node_of(self, peer: bytes) -> int | None:
+    def _with_keys(self, assignment: Assignment) -> Assignment:
+        """Who calls whom is sure only of a neighbor whose key it knows."""
+        peers = (replace(each, key=self.members[each.node].key) for each in assignment.peers)
+        return replace(assignment, peers=tuple(peers))
+
+    def _node_of(self, peer: bytes, key: bytes | None) -> int | None:
         for node, member in self.members.items():
-            if member.peer == peer:
+            if member.peer == peer and member.key == key:
                 return node
         return None

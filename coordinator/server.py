@@ -10,6 +10,10 @@ import zmq.asyncio
 
 from coordinator.roster import Roster, Stage
 from dlag_node.errors import ConfigError, RemoteProtocolError, RunAborted
+from dlag_node.trust.curve import key_of, listen_with
+from dlag_node.trust.gate import Gate
+from dlag_node.trust.keys import KeyPair
+from dlag_node.trust.strangers import Strangers
 from dlag_node.wire.control import FROM_NODE, FromCoordinator
 from dlag_node.wire.limits import MAX_CONTROL_BYTES
 from dlag_node.wire.schema import pack, unpack
@@ -22,7 +26,12 @@ _LINGER_MS = 2_000  # for the last words to leave
 class Server:
     """Serves one roster on one ROUTER socket until every node has finished."""
 
-    def __init__(self, roster: Roster, bind: str) -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        bind: str,
+        keys: KeyPair | None = None,
+    ) -> None:
         self.roster = roster
         self._context = zmq.asyncio.Context()
         self._socket = self._context.socket(zmq.ROUTER)
@@ -30,12 +39,17 @@ class Server:
         self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # or words to the departed vanish unseen
         self._socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # a node that crashed calls again
         self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
+        self._gate = None
+        if keys is not None:
+            self._gate = Gate(self._context)
+            self._gate.watch(self._socket)
+            listen_with(self._socket, keys)
         try:
             self._socket.bind(bind)
         except zmq.ZMQError as exc:
             self.close()
             raise ConfigError(f"cannot listen on {bind}: {exc}") from exc
-        self._complained: set[bytes] = set()
+        self._strangers = Strangers()
 
     @property
     def address(self) -> str:
@@ -45,29 +59,32 @@ class Server:
     async def serve(self) -> None:
         """Answer nodes until all have finished; RunAborted when one of them failed."""
         stage = None
+        if self._gate is not None:
+            self._gate.open(self.roster.passes)
         while not self.roster.finished:
-            peer, *parts = await self._socket.recv_multipart()
-            await self._answer(peer, parts)
+            frames = await self._socket.recv_multipart(copy=False)
+            peer, *parts = (frame.bytes for frame in frames)
+            await self._answer(peer, parts, key_of(frames[0]))
             if self.roster.failure is not None:
                 raise RunAborted(self.roster.failure)
             stage = self._tell_stage(stage)
 
     def close(self) -> None:
         """Close the socket; what was said still leaves."""
+        if self._gate is not None:
+            self._gate.close()
         self._context.destroy()
 
-    async def _answer(self, peer: bytes, parts: list[bytes]) -> None:
+    async def _answer(self, peer: bytes, parts: list[bytes], key: bytes | None) -> None:
         who = f"peer {peer.hex()}"
         try:
             if len(parts) != 1:
                 raise RemoteProtocolError(f"{who} sent a message of {len(parts)} parts")
             message = unpack(parts[0], FROM_NODE, limit=MAX_CONTROL_BYTES, peer=who)
         except RemoteProtocolError as exc:
-            if peer not in self._complained and len(self._complained) < 1_000:
-                self._complained.add(peer)
-                log.warning("dropped: %s (said once a peer)", exc)
+            self._strangers.drop(who, exc)
             return
-        for to, reply in self.roster.handle(peer, message):
+        for to, reply in self.roster.handle(peer, message, key):
             await self._send(to, reply)
 
     async def _send(self, peer: bytes, reply: FromCoordinator) -> None:
@@ -89,9 +106,11 @@ class Server:
         return now
 
 
-async def run_server(roster: Roster, bind: str, *, announce: asyncio.Future[str]) -> None:
+async def run_server(
+    roster: Roster, bind: str, *, announce: asyncio.Future[str], keys: KeyPair | None = None
+) -> None:
     """Serve a roster on `bind`; `announce` learns the address as soon as it is known."""
-    server = Server(roster, bind)
+    server = Server(roster, bind, keys)
     try:
         announce.set_result(server.address)
         log.info("listening on %s for %d nodes", server.address, roster.plan.nodes)

@@ -38,6 +38,7 @@ from dlag_lab.runs import DEFAULT_RESTARTS, Run, RunRequest
 from dlag_lab.theory_cli import theory
 from dlag_node.methods import parse_method
 from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command, set_up_logging
+from dlag_node.trust.cli import app as keys
 
 app = typer.Typer(
     add_completion=False,
@@ -140,6 +141,7 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> Non
     _show(RunFolder(folder), figures=True)
 
 
+app.add_typer(keys, name="keys")
 app.command("compare")(compare)
 app.command("theory")(theory)
 app.add_typer(paper, name="paper")

@@ -8,6 +8,7 @@ summary.json           the result
 failure.json           why there is none: the numbers went bad
 report.txt, figures/   what people look at
 logs/, state/          of the processes of a mesh: what they said; their checkpoints, if asked for
+keys/                  theirs too, while the run lasts or can be resumed; for its owner alone
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _CONTENTS = (
     "figures/*.png",
     "figures/*.svg",
     "logs/*.log",
+    "keys/*",
     "state/node-*/*",
     "state/node-*/.*.tmp",
     "trajectory.jsonl",

@@ -17,11 +17,14 @@ import zmq.asyncio
 from coordinator.plan import RunSettings
 from dlag_lab.folder import RunFolder
 from dlag_lab.gallery import Gallery
+from dlag_lab.keyring import Keyring
 from dlag_lab.launcher import Launcher
 from dlag_lab.network.hosts import Hosts, Loopback
 from dlag_lab.referee import Referee
 from dlag_node.errors import ConfigError, RemoteProtocolError, RunAborted
 from dlag_node.process import EXIT_USAGE
+from dlag_node.trust.curve import key_of, listen_with
+from dlag_node.trust.gate import Gate
 from dlag_node.wire.limits import MAX_DIM
 from dlag_node.wire.observing import FROM_NODE, Farewell, FromNode, Horizon, Ready, Snapshots
 from dlag_node.wire.schema import pack, unpack
@@ -87,6 +90,7 @@ class LocalMesh:
         self._started = started
         self._timeout = neighbor_timeout
         self._hosts = hosts or Loopback()
+        self._keys = Keyring(folder / "keys", nodes)
         self._peers: dict[int, bytes] = {}
         self._told = _NOWHERE
         self.outcome = MeshOutcome()
@@ -97,16 +101,22 @@ class LocalMesh:
         context = zmq.asyncio.Context()
         self._socket = context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.MAXMSGSIZE, _LIMIT)
+        gate = Gate(context)
+        gate.watch(self._socket)
+        listen_with(self._socket, self._keys.laboratory)
         with self._hosts.at_laboratory():
             self._socket.bind(self._hosts.laboratory)
         observer = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        gate.open(self._keys.nodes.__contains__)
         try:
             async with Launcher(self._hosts.netns, self._hosts.environment) as launcher:
                 await self._start_network(launcher)
                 await self._bring_up(launcher, observer)
                 await self._see_through(launcher)
                 self.outcome.network = self._hosts.counted()
+            self._keys.discard()
         finally:
+            gate.close()
             context.destroy(linger=0)
         return self.outcome
 
@@ -131,6 +141,7 @@ class LocalMesh:
 
     async def _start_coordinator(self, launcher: Launcher) -> str:
         argv = ["--bind", self._hosts.laboratory, *settings_argv(self._settings)]
+        argv += self._keys.coordinator_flags
         address = await launcher.start_coordinator(argv, self._logs / "coordinator.log")
         if not address:
             raise self._failure("coordinator", launcher.exits.get("coordinator", 1))
@@ -140,7 +151,7 @@ class LocalMesh:
     async def _start_node(self, launcher: Launcher, node: int) -> None:
         name = name_of(node)
         argv = ["dlag-node", "--id", str(node), "--bind", self._hosts.node(node)]
-        argv += self._node_flags
+        argv += self._node_flags + self._keys.node_flags(node, coordinator=not self._resume)
         advertised = self._hosts.advertised(node)
         if advertised is not None:
             argv += ["--advertise", advertised]
@@ -168,13 +179,13 @@ class LocalMesh:
     async def _until(self, launcher: Launcher, enough: Callable[[], bool]) -> None:
         """Hear the nodes until it is enough, or until a process has failed."""
         ended = asyncio.create_task(launcher.ended.wait())
-        heard = asyncio.ensure_future(self._socket.recv_multipart())
+        heard = asyncio.ensure_future(self._socket.recv_multipart(copy=False))
         try:
             while not enough():
                 await asyncio.wait({ended, heard}, return_when=asyncio.FIRST_COMPLETED)
                 if heard.done():
                     await self._hear(heard.result())
-                    heard = asyncio.ensure_future(self._socket.recv_multipart())
+                    heard = asyncio.ensure_future(self._socket.recv_multipart(copy=False))
                 elif ended.done():
                     launcher.ended.clear()
                     await self._check(launcher)
@@ -183,13 +194,17 @@ class LocalMesh:
             ended.cancel()
             heard.cancel()
 
-    async def _hear(self, parts: list[bytes]) -> None:
+    async def _hear(self, frames: list[zmq.Frame]) -> None:
+        peer = frames[0].bytes
         try:
-            message = unpack(parts[-1], FROM_NODE, limit=_LIMIT, peer=f"peer {parts[0].hex()}")
+            who = f"peer {peer.hex()}"
+            message = unpack(frames[-1].bytes, FROM_NODE, limit=_LIMIT, peer=who)
+            if self._keys.nodes.get(key_of(frames[0]) or b"") != message.node:
+                raise RemoteProtocolError(f"{who} speaks for node {message.node} with another key")
         except RemoteProtocolError as exc:
             log.warning("dropped: %s", exc)
             return
-        await self._take(parts[0], message)
+        await self._take(peer, message)
 
     async def _take(self, peer: bytes, message: FromNode) -> None:
         match message:

@@ -12,6 +12,7 @@ from dlag_node.net.node import run_node
 from dlag_node.net.settings import NodeSettings
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.rounds.keeper import DEFAULT_EVERY
+from dlag_node.trust.cli import Insecure
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -70,6 +71,25 @@ Durable = Annotated[
         help="Checkpoints survive a power cut, and not only a killed process; slower.",
     ),
 ]
+Key = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_KEY", help="This node's secret key, as `dlag keys` makes it."),
+]
+CoordinatorKey = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_COORDINATOR_KEY", help="The coordinator's public key."),
+]
+ObserverKey = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_OBSERVER_KEY", help="The laboratory's public key."),
+]
+Token = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="DLAG_TOKEN",
+        help="File with a one-time token, for a key that the coordinator does not know yet.",
+    ),
+]
 LogLevel = Annotated[
     str, typer.Option(envvar="DLAG_LOG_LEVEL", help="debug, info, warning or error.")
 ]
@@ -89,6 +109,11 @@ def node(
     state: State = None,
     checkpoint: Checkpoint = DEFAULT_EVERY,
     durable: Durable = False,
+    key: Key = None,
+    coordinator_key: CoordinatorKey = None,
+    observer_key: ObserverKey = None,
+    token: Token = None,
+    insecure: Insecure = False,
     log_level: LogLevel = "info",
     lifeline: Lifeline = None,
 ) -> None:
@@ -109,6 +134,11 @@ def node(
         state=state,
         checkpoint=checkpoint,
         durable=durable,
+        key=key,
+        coordinator_key=coordinator_key,
+        observer_key=observer_key,
+        token=token,
+        insecure=insecure,
     )
     raise typer.Exit(run_process(lambda: run_node(settings), lifeline=lifeline))
 

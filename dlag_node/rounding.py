@@ -80,12 +80,14 @@ def rounded(vector: Array, form: Form) -> Rounded:
 
 def values_of(body: bytes, form: Form) -> Array:
     """The values that a body of the right size stands for."""
-    entries = np.frombuffer(body, form.dtype, offset=form.head).astype(np.float64)
-    if not form.head:
-        return entries
-    exponent = int.from_bytes(body[: form.head], "little", signed=True)
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(np.ldexp(entries, exponent), dtype=np.float64)
+    entries = np.frombuffer(body, form.dtype, offset=form.head)
+    # a peer's bytes may be anything, a signalling NaN too: whoever decodes looks at the values
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        values = entries.astype(np.float64)
+        if not form.head:
+            return values
+        exponent = int.from_bytes(body[: form.head], "little", signed=True)
+        return np.asarray(np.ldexp(values, exponent), dtype=np.float64)
 
 
 def _exponent(vector: Array, form: Form) -> int:

@@ -9,6 +9,7 @@ import zmq
 
 from dlag_node.errors import ConfigError
 from dlag_node.net.bootstrap import Bootstrap
+from dlag_node.net.credentials import Credentials
 from dlag_node.net.links import Links
 from dlag_node.net.settings import NodeSettings
 from dlag_node.net.sockets import Socket, port_of, reached_at, resolved
@@ -30,11 +31,13 @@ class Arrival:
         context: zmq.Context[Socket],
         stack: ExitStack,
         folder: StateFolder | None,
+        credentials: Credentials | None,
     ) -> None:
         self._settings = settings
         self._context = context
         self._stack = stack
         self._folder = folder
+        self._keys = None if credentials is None else credentials.keys
         self._coordinator: Bootstrap | None = None
         if settings.coordinator is not None:
             self._coordinator = Bootstrap(
@@ -42,6 +45,7 @@ class Arrival:
                 settings.coordinator,
                 timeout=settings.join_timeout,
                 identity=None if folder is None else folder.identity,
+                credentials=credentials,
             )
             stack.callback(self._coordinator.close)
 
@@ -110,6 +114,6 @@ class Arrival:
         if before is not None and bind.endswith(":*"):
             again = f"{bind[:-1]}{port_of(before)}"
         limit = frame_limit(MAX_VECTORS * problem.dim)
-        links = Links(self._context, bind, limit=limit, rather=again)
+        links = Links(self._context, bind, limit=limit, rather=again, keys=self._keys)
         self._stack.callback(links.close)
         return links

@@ -12,8 +12,11 @@ import zmq
 import zmq.asyncio
 
 from dlag_node.errors import NeighborTimeout, PeerRefused, RemoteProtocolError, RunAborted
+from dlag_node.net.credentials import Credentials
+from dlag_node.net.handshake import Handshake
 from dlag_node.net.sockets import Socket, resolved
 from dlag_node.problems import Problem
+from dlag_node.trust.curve import call_with
 from dlag_node.wire.control import (
     FROM_COORDINATOR,
     Assignment,
@@ -49,6 +52,7 @@ class Bootstrap:
         *,
         timeout: float,
         identity: bytes | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.address = address
         self.endpoint = address  # its name looked up, once we have called
@@ -59,6 +63,12 @@ class Bootstrap:
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
         if identity is not None:  # who we were before a crash: the place is ours again
             self._socket.setsockopt(zmq.ROUTING_ID, b"n" + identity)
+        self._token = None
+        if credentials is not None:
+            assert credentials.coordinator is not None  # the settings were checked
+            call_with(self._socket, credentials.keys, credentials.coordinator)
+            self._token = credentials.token
+        self._handshake = Handshake(self._socket)
 
     async def call(self) -> None:
         """Connect, without waiting for anybody to answer."""
@@ -67,7 +77,7 @@ class Bootstrap:
 
     async def join(self, wanted: int | None) -> tuple[Enrol, bytearray]:
         """Ask for a place, and fetch the shard that comes with it."""
-        self.tell(Join(PROTOCOL, wanted))
+        self.tell(Join(PROTOCOL, wanted, self._token))
         enrol = await self._hear(Enrol)
         return enrol, await self._fetch(enrol)
 
@@ -87,6 +97,7 @@ class Bootstrap:
 
     def close(self) -> None:
         """Close the socket; what was said still leaves."""
+        self._handshake.close()
         self._socket.close()
 
     async def _fetch(self, enrol: Enrol) -> bytearray:
@@ -125,14 +136,23 @@ class Bootstrap:
         nag = loop.call_later(
             _SAY_AFTER, log.info, "waiting for the coordinator at %s (%s)", self.address, expected
         )
+        heard = asyncio.ensure_future(self._socket.recv_multipart())
+        failed = asyncio.ensure_future(self._handshake.failed())
         try:
-            async with asyncio.timeout(self._timeout):
-                parts = await self._socket.recv_multipart()
-        except TimeoutError:
-            raise NeighborTimeout(
-                f"the coordinator at {self.address} sent no {expected} for {self._timeout:g} s"
-            ) from None
+            await asyncio.wait(
+                {heard, failed}, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            if heard.done():
+                parts = heard.result()
+            elif failed.done():
+                raise PeerRefused(f"the coordinator at {self.address}: {failed.result()}")
+            else:
+                raise NeighborTimeout(
+                    f"the coordinator at {self.address} sent no {expected} for {self._timeout:g} s"
+                )
         finally:
+            heard.cancel()
+            failed.cancel()
             nag.cancel()
         return unpack(
             b"".join(parts),

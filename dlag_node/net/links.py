@@ -5,6 +5,9 @@ ids, and calls those with lower ids from there; after a crash it calls them all,
 called it may not know where it is now. A connection counts as a neighbor's only after its hello:
 until then its frames are dropped, so a stranger can neither take a neighbor's place nor reach the
 barrier. An edge may so have two connections, one called from each end; either will do.
+
+With keys nobody gets so far but the neighbors: they alone pass the gate, whom we call must hold the
+neighbor's key, and a hello must name the node whose key its connection has.
 """
 
 from __future__ import annotations
@@ -25,11 +28,14 @@ from dlag_node.net.sockets import (
     is_address,
     open_socket,
     resolved,
-    rest_of_message,
+    rest_with_key,
     send,
     zmq_poll,
 )
-from dlag_node.net.strangers import Strangers
+from dlag_node.trust.curve import call_with, listen_with
+from dlag_node.trust.gate import Gate
+from dlag_node.trust.keys import KeyPair
+from dlag_node.trust.strangers import Strangers
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
 from dlag_node.wire.frames import Delta, Frame, Hello, Refuse, RoundFrame, Skip, Welcome, Who
@@ -58,13 +64,20 @@ class Links:
         *,
         limit: int,
         rather: str | None = None,
+        keys: KeyPair | None = None,
     ) -> None:
         """Listen on `address`; on `rather`, if that is given and free."""
         self.socket = open_socket(context, zmq.ROUTER, limit=limit)
+        self._keys = keys
+        self._gate = None
+        if keys is not None:
+            self._gate = Gate(context)
+            self._gate.watch(self.socket)
+            listen_with(self.socket, keys)
         try:
             self.address = bind(self.socket, address, rather=rather)
         except ConfigError:
-            self.socket.close()
+            self.close()
             raise
         self.control_bytes = 0
         self._watched = [(self.socket, POLLIN)]
@@ -98,8 +111,10 @@ class Links:
         self._codec = codec
         self._position, self._deliver = position, deliver
         self._control, self._opened = control, opened
-        for peer in peers:
-            link = self._links[peer.node] = Link(peer.node, peer.address)
+        self._links = {peer.node: Link(peer.node, peer.address, peer.key) for peer in peers}
+        if self._gate is not None:
+            self._gate.open({peer.key for peer in peers}.__contains__)
+        for peer, link in zip(peers, self._links.values(), strict=True):
             if not call_all and peer.node > node:
                 continue
             try:
@@ -122,8 +137,8 @@ class Links:
 
     @property
     def refused(self) -> int:
-        """Frames dropped so far, from neighbors and strangers."""
-        return self._strangers.dropped
+        """Frames dropped and hand-shakes refused so far, of neighbors and strangers."""
+        return self._strangers.dropped + (0 if self._gate is None else self._gate.refused)
 
     def address_of(self, neighbor: int) -> str:
         """Where the neighbor was last known to be."""
@@ -183,14 +198,20 @@ class Links:
         elif route in self._routes.calls:
             self._take_answer(self._routes.calls[route], route, self.socket.recv(NOBLOCK))
         else:
-            self._take_from_stranger(route)
+            self.hear_stranger(route, *rest_with_key(self.socket))
         return True
 
     def close(self) -> None:
         """Close the socket; what was sent still leaves."""
+        if self._gate is not None:
+            self._gate.close()
         self.socket.close()
 
     def _call(self, link: Link, endpoint: str) -> None:
+        if self._keys is not None:
+            if link.key is None:
+                raise ConfigError(f"{link} at {endpoint} has no key, and we have one")
+            call_with(self.socket, self._keys, link.key)
         self.socket.setsockopt(zmq.CONNECT_ROUTING_ID, self._routes.call(link, endpoint))
         self.socket.connect(endpoint)
         self.greet(link.node)
@@ -229,13 +250,12 @@ class Links:
         except RemoteProtocolError as exc:
             self._strangers.drop(str(link), exc)
 
-    def _take_from_stranger(self, route: bytes) -> None:
+    def hear_stranger(self, route: bytes, parts: list[bytes], key: bytes | None) -> None:
         """A connection that we do not know: it may say hello in one part, and nothing else.
 
-        Every part is read here, so that no part of its message can pass for a neighbor's route.
+        All parts come at once, so that none of them can pass for a neighbor's route.
         """
         peer = f"stranger {route.hex()}"
-        parts = rest_of_message(self.socket)
         try:
             if len(parts) != 1:
                 raise RemoteProtocolError(f"{peer} sent a message of {len(parts)} parts")
@@ -247,6 +267,8 @@ class Links:
             link = self._links.get(frame.node)
             if link is None:
                 raise _Refused(f"node {frame.node} is none of our {len(self._links)} neighbors")
+            if key != link.key:
+                raise _Refused(f"node {frame.node} has another key")
             self._introduce(link, route, frame)
         except RemoteProtocolError as exc:
             if isinstance(exc, _Refused) and self._strangers.may_answer(route):

@@ -10,6 +10,7 @@ import zmq
 
 from dlag_node.errors import DlagError
 from dlag_node.net.arrival import Arrival
+from dlag_node.net.credentials import read_credentials
 from dlag_node.net.mesh import MeshNode
 from dlag_node.net.observer import Observed
 from dlag_node.net.settings import NodeSettings
@@ -36,10 +37,11 @@ async def run_node(settings: NodeSettings) -> None:
 async def _take_part(
     settings: NodeSettings, context: zmq.Context[Socket], stack: ExitStack
 ) -> None:
+    credentials = read_credentials(settings)
     folder = None
     if settings.state is not None:
         folder = stack.enter_context(StateFolder(settings.state, durable=settings.durable))
-    arrival = Arrival(settings, context, stack, folder)
+    arrival = Arrival(settings, context, stack, folder, credentials)
     try:
         place, problem, links, address = await arrival.place()
         enrol, assignment = place.enrol, place.assignment
@@ -54,7 +56,7 @@ async def _take_part(
                 log.info("back at round %d, exchange %d", engine.rounds, engine.seq)
         observed = recorder = None
         if settings.observer is not None:
-            observed = Observed(context, settings.observer, enrol.node)
+            observed = Observed(context, settings.observer, enrol.node, credentials)
             stack.callback(observed.close)
         if settings.out is not None:
             recorder = stack.enter_context(

@@ -13,8 +13,10 @@ import zmq
 
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.methods import Array
+from dlag_node.net.credentials import Credentials
 from dlag_node.net.sockets import NOBLOCK, Socket, open_socket, readable, rest_of_message
 from dlag_node.rounds.record import Record
+from dlag_node.trust.curve import call_with
 from dlag_node.wire.limits import MAX_CONTROL_BYTES
 from dlag_node.wire.observing import FROM_LABORATORY, Farewell, Horizon, Ready, Snapshots
 from dlag_node.wire.schema import pack, unpack
@@ -28,8 +30,17 @@ _BATCH_SECONDS = 0.2
 class Observed:
     """A connection to a laboratory, which takes no part in the run but for its horizon."""
 
-    def __init__(self, context: zmq.Context[Socket], address: str, node: int) -> None:
+    def __init__(
+        self,
+        context: zmq.Context[Socket],
+        address: str,
+        node: int,
+        credentials: Credentials | None = None,
+    ) -> None:
         self.socket = open_socket(context, zmq.DEALER, limit=MAX_CONTROL_BYTES)
+        if credentials is not None:
+            assert credentials.observer is not None  # the settings were checked
+            call_with(self.socket, credentials.keys, credentials.observer)
         self.socket.connect(address)
         self._node = node
         self._thetas: list[bytes] = []

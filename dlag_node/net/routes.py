@@ -12,6 +12,7 @@ class Link:
 
     node: int
     address: str  # where it was last known to be
+    key: bytes | None = None  # that only it holds; None: a run without keys
     ours: bytes | None = None  # the connection that we called
     theirs: bytes | None = None  # the one that called us
     route: bytes | None = None  # the one to send on; None: it has not called us yet

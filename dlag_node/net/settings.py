@@ -8,6 +8,7 @@ from pathlib import Path
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import check_address
 from dlag_node.rounds.keeper import DEFAULT_EVERY, MAX_EVERY
+from dlag_node.trust.loopback import require_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class NodeSettings:
     state: Path | None = None  # where checkpoints are kept; None: a crash is the end
     checkpoint: int = DEFAULT_EVERY  # rounds from one to the next
     durable: bool = False  # they survive the machine, and not only the process
+    key: Path | None = None  # our secret key; None: a run without keys
+    coordinator_key: Path | None = None  # the public keys of whom we call
+    observer_key: Path | None = None
+    token: Path | None = None  # for one join of a key that the coordinator does not know
+    insecure: bool = False  # no keys, and not on loopback either
 
     def __post_init__(self) -> None:
         check_address(self.bind, wildcard=True)
@@ -38,3 +44,16 @@ class NodeSettings:
             raise ConfigError(f"checkpoint = {self.checkpoint}: expected 1 to {MAX_EVERY} rounds")
         if self.coordinator is None and self.state is None:
             raise ConfigError("no coordinator: expected its address, or a state folder to go on")
+        if self.key is None:
+            addresses = (self.bind, self.coordinator, self.advertise, self.observer)
+            require_loopback(*addresses, unless=self.insecure)
+        called = {"coordinator": self.coordinator_key, "observer": self.observer_key}
+        for name, key in called.items():
+            address = getattr(self, name)
+            if (address is not None and self.key is not None) != (key is not None):
+                raise ConfigError(
+                    f"key = {self.key}, {name} = {address}, {name}_key = {key}: expected all three "
+                    f"(or, without keys, the address alone)"
+                )
+        if self.token is not None and self.key is None:
+            raise ConfigError(f"token = {self.token}: expected a key too, which it lets in")

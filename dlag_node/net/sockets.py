@@ -16,6 +16,7 @@ from contextlib import suppress
 import zmq
 
 from dlag_node.errors import ConfigError
+from dlag_node.trust.curve import key_of
 
 # As plain integers: an enum costs a microsecond of arithmetic a call.
 POLLIN = int(zmq.POLLIN)
@@ -31,6 +32,7 @@ _ADDRESS = re.compile(
     r"tcp://(?P<host>\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f/?#@:;\[\]]+):(?P<port>\*|[0-9]{1,5})"
 )
 _EVERYWHERE = ("0.0.0.0", "*")
+_RECEIVE_AHEAD = 1_000  # messages of one peer that wait here; then it waits, by TCP
 LINGER_MS = 2_000  # closing at once after sending would lose frames
 
 Socket = zmq.Socket[bytes]
@@ -40,7 +42,7 @@ def open_socket(context: zmq.Context[Socket], kind: int, *, limit: int) -> Socke
     """A socket with our settings; `limit` is the largest message it takes from a peer."""
     opened = context.socket(kind)
     opened.setsockopt(zmq.SNDHWM, 0)  # the barrier bounds the queues
-    opened.setsockopt(zmq.RCVHWM, 0)
+    opened.setsockopt(zmq.RCVHWM, _RECEIVE_AHEAD)
     opened.setsockopt(zmq.LINGER, LINGER_MS)
     opened.setsockopt(zmq.MAXMSGSIZE, limit)
     opened.setsockopt(zmq.HEARTBEAT_IVL, _HEARTBEAT_MS)
@@ -67,6 +69,14 @@ def rest_of_message(opened: Socket) -> list[bytes]:
     while opened.getsockopt(RCVMORE):
         parts.append(opened.recv(NOBLOCK))
     return parts
+
+
+def rest_with_key(opened: Socket) -> tuple[list[bytes], bytes | None]:
+    """The same, and the key of the connection that they came by; None: it has none."""
+    if not opened.getsockopt(RCVMORE):
+        return [], None
+    first: zmq.Frame = opened.recv(NOBLOCK, copy=False)
+    return [first.bytes, *rest_of_message(opened)], key_of(first)
 
 
 def bind(opened: Socket, address: str, *, rather: str | None = None) -> str:

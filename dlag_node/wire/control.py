@@ -13,13 +13,14 @@ Started, Finished or Failed  ->            for the operator's eyes; nobody waits
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dlag_node.wire.frames import Abort, Refuse
 from dlag_node.wire.limits import (
     CHUNK_BYTES,
     FLOAT_BYTES,
+    KEY_BYTES,
     MAX_DIM,
     MAX_NODES,
     MAX_TEXT,
@@ -34,6 +35,10 @@ class Join:
     CODE: ClassVar[int] = 20
     version: int
     wanted: int | None  # an id of the operator's choice
+    token: str | None = field(default=None, repr=False)  # lets a key in that is on no list, once
+
+    def __post_init__(self) -> None:
+        require(self.token is None or len(self.token) <= MAX_TEXT, "the token is too long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +115,15 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A neighbor: its id, where it can be reached, and U_ij."""
+    """A neighbor: its id, where it can be reached, U_ij, and the key that only it holds."""
 
     node: int
     address: str
     weight: float
+    key: bytes | None = None  # None: a run without keys
+
+    def __post_init__(self) -> None:
+        require(self.key is None or len(self.key) == KEY_BYTES, "the key is not of 32 bytes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ MAX_DIM = 10_000_000  # features
 MAX_VECTORS = 2  # of that many entries in one delta: a method may tell two of its vectors at once
 MAX_WIDTH = MAX_VECTORS * MAX_DIM  # entries of a delta: 160 MB
 MAX_TEXT = 2_000  # characters of a reason, a method's text, an address
+KEY_BYTES = 32  # of a public key
 MAX_SEQ = 2**53  # exchanges in a run
 MAX_BACK = 2_000  # rounds that a node may fall back by: its neighbors keep their frames
 MAX_FIELDS = 16  # of a message, its code included; only an assignment has longer arrays in it

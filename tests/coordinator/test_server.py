@@ -113,7 +113,7 @@ async def test_garbage_is_dropped_mentioned_once_and_the_server_goes_on(
     hall: Hall, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger, honest = hall.client(), hall.client()
-    with caplog.at_level(logging.WARNING, logger="coordinator.server"):
+    with caplog.at_level(logging.WARNING, logger="dlag_node.trust.strangers"):
         for raw in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x91" * 1_000 + b"\x01", bytes(5_000)):
             await stranger.socket.send(raw)
         await stranger.socket.send_multipart([pack(Join(PROTOCOL, 0)), b"and more"])
@@ -165,12 +165,14 @@ async def test_a_peer_that_does_not_read_holds_up_nobody(
     heard, all_heard = 0, asyncio.Event()
     handle = hall.server.roster.handle
 
-    def counting(peer: bytes, message: FromNode) -> list[tuple[bytes, FromCoordinator]]:
+    def counting(
+        peer: bytes, message: FromNode, key: bytes | None
+    ) -> list[tuple[bytes, FromCoordinator]]:
         nonlocal heard
         heard += 1
         if heard == 4_000:  # answers of 20 kB: 80 MB
             all_heard.set()
-        return handle(peer, message)
+        return handle(peer, message, key)
 
     monkeypatch.setattr(hall.server.roster, "handle", counting)
     with caplog.at_level(logging.CRITICAL):

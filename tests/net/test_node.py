@@ -26,7 +26,9 @@ async def test_nodes_that_listen_everywhere_find_each_other(bind: str) -> None:
         async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as tasks:
             tasks.create_task(server.serve())
             for _ in range(2):
-                tasks.create_task(run_node(NodeSettings(coordinator=boss, bind=bind)))
+                tasks.create_task(
+                    run_node(NodeSettings(coordinator=boss, bind=bind, insecure=True))
+                )
     finally:
         server.close()
     told = [member.report.address for member in roster.members.values() if member.report]

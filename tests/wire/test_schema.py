@@ -86,7 +86,13 @@ def reports(draw: st.DrawFn) -> Report:
 
 
 PEERS = st.lists(
-    st.builds(Peer, st.integers(0, MAX_NODES - 1), TEXTS, FLOATS),
+    st.builds(
+        Peer,
+        st.integers(0, MAX_NODES - 1),
+        TEXTS,
+        FLOATS,
+        st.none() | st.binary(min_size=32, max_size=32),
+    ),
     max_size=5,
     unique_by=lambda peer: peer.node,
 ).map(lambda peers: tuple(sorted(peers, key=lambda peer: peer.node)))
@@ -143,7 +149,8 @@ def test_every_message_comes_back(message: Any) -> None:
 
 
 def test_the_largest_assignment_fits() -> None:
-    peers = tuple(Peer(j, "tcp://[fe80::1234:5678:9abc:def0]:65535", -0.5) for j in range(1, 9_999))
+    address, key = "tcp://[fe80::1234:5678:9abc:def0]:65535", bytes(32)
+    peers = tuple(Peer(j, address, -0.5, key) for j in range(1, 9_999))
     largest = replace(assignment(), peers=peers, spectrum=(1.0,) * MAX_NODES)
     assert read(pack(largest), control.FROM_COORDINATOR) == largest
 
@@ -158,7 +165,8 @@ def test_the_largest_census_fits() -> None:
         floats,
         floats,
     )
-    peers = tuple(Peer(j, "tcp://[fe80::1234:5678:9abc:def0]:65535", -0.5) for j in range(1, n))
+    address, key = "tcp://[fe80::1234:5678:9abc:def0]:65535", bytes(32)
+    peers = tuple(Peer(j, address, -0.5, key) for j in range(1, n))
     largest = replace(assignment(), peers=peers, spectrum=floats, census=census)
     assert read(pack(largest), control.FROM_COORDINATOR) == largest
 
@@ -232,8 +240,22 @@ OUT_OF_RANGE: dict[str, tuple[type[Any], dict[str, object], str]] = {
         "an edge leaves the 1 nodes",
     ),
     "rounds 0": (Assignment, {"rounds": 0}, "rounds is 0"),
-    "peers out of order": (Assignment, {"peers": [[4, "a", 1.0], [1, "a", 1.0]]}, "[4, 1], not in"),
-    "a peer twice": (Assignment, {"peers": [[4, "a", 1.0], [4, "a", 1.0]]}, "[4, 4], not in"),
+    "peers out of order": (
+        Assignment,
+        {"peers": [[4, "a", 1.0, None], [1, "a", 1.0, None]]},
+        "[4, 1], not in",
+    ),
+    "a peer twice": (
+        Assignment,
+        {"peers": [[4, "a", 1.0, None], [4, "a", 1.0, None]]},
+        "[4, 4], not in",
+    ),
+    "a peer's key": (
+        Assignment,
+        {"peers": [[4, "a", 1.0, b"short"]]},
+        "the key is not of 32 bytes",
+    ),
+    "token": (Join, {"token": "x" * (MAX_TEXT + 1)}, "the token is too long"),
     "reason": (Failed, {"reason": "x" * (MAX_TEXT + 1)}, "the reason is too long"),
 }
 WRONG_TYPE: dict[str, tuple[type[Any], dict[str, object], str]] = {
@@ -250,7 +272,7 @@ WRONG_TYPE: dict[str, tuple[type[Any], dict[str, object], str]] = {
     "peer of 2 fields": (Assignment, {"peers": [[1, "a"]]}, "Assignment.peers[0] is no Peer"),
     "peer's weight": (
         Assignment,
-        {"peers": [[1, "a", 0.5], [2, "b", 1]]},
+        {"peers": [[1, "a", 0.5, None], [2, "b", 1, None]]},
         "Assignment.peers[1].weight is 1, expected float",
     ),
     "eigenvalue": (Assignment, {"spectrum": [1.0, "0"]}, "Assignment.spectrum[1] is '0', expected"),

@@ -19,7 +19,7 @@ class Strangers:
         self._mentioned: set[str] = set()
         self._answered: dict[bytes, float] = {}
 
-    def drop(self, peer: str, why: Exception) -> None:
+    def drop(self, peer: str, why: object) -> None:
         """Count a dropped frame; say so the first time that this peer sends one."""
         self.dropped += 1
         if peer not in self._mentioned and len(self._mentioned) < _REMEMBERED:

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from dlag_node.errors import RemoteProtocolError
-from dlag_node.net import strangers
-from dlag_node.net.strangers import Strangers
+from dlag_node.trust import strangers
+from dlag_node.trust.strangers import Strangers
 
 MANY = 5_000
 REMEMBERED = strangers._REMEMBERED

@@ -1,0 +1,103 @@
+"""The gate of a process: for every hand-shake on its listening sockets, may this key come in?
+
+libzmq asks over `inproc://zeromq.zap.01` (RFC 27, ZAP) once it is proven that a caller holds the
+secret half of its key, and tells a monitor of hand-shakes that fail before that. Both are answered
+from the event loop, without a thread. Until the gate is open, callers wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+
+from dlag_node.trust.strangers import Strangers
+
+log = logging.getLogger(__name__)
+
+_ENDPOINT = "inproc://zeromq.zap.01"
+_VERSION = b"1.0"
+_FAILED = int(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+_AT_ONCE = 64  # then the loop gets a turn
+_MOST_PARTS = 8  # of a request: seven, for CURVE
+
+
+class Gate:
+    """Lets in who holds an admitted key, and counts who does not.
+
+    One for a context: all sockets of it that listen with a key ask here.
+    """
+
+    def __init__(self, context: zmq.Context[Any]) -> None:
+        plain: zmq.Context[zmq.Socket[bytes]] = zmq.Context.shadow(context.underlying)
+        self.strangers = Strangers()
+        self._zap = plain.socket(zmq.REP)
+        self._zap.bind(_ENDPOINT)
+        self._monitor = plain.socket(zmq.PAIR)
+        self._watched: zmq.Socket[Any] | None = None
+        self._admits: Callable[[bytes], bool] = lambda _: False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def refused(self) -> int:
+        """Hand-shakes that failed."""
+        return self.strangers.dropped
+
+    def watch(self, opened: zmq.Socket[Any]) -> None:
+        """Count the hand-shakes on this socket that never come to a key: before it is bound."""
+        address = f"inproc://hand-shakes-{id(self)}"
+        opened.monitor(address, _FAILED)
+        self._monitor.connect(address)
+        self._watched = opened
+
+    def open(self, admits: Callable[[bytes], bool]) -> None:
+        """Answer from now on; `admits` says whether a public key may come in."""
+        self._admits = admits
+        self._loop = asyncio.get_running_loop()
+        for opened, hear in ((self._zap, self._answer), (self._monitor, self._note)):
+            self._loop.add_reader(opened, self._drain, opened, hear)
+            self._drain(opened, hear)  # primes the descriptor, which tells of edges only
+
+    def close(self) -> None:
+        """Answer nobody any more; before the sockets that it guards are closed."""
+        if self._watched is not None and not self._watched.closed:
+            self._watched.disable_monitor()
+        for opened in (self._zap, self._monitor):
+            if self._loop is not None:
+                self._loop.remove_reader(opened)
+            opened.close(0)
+        self._loop = None
+
+    def _drain(self, opened: zmq.Socket[bytes], hear: Callable[[zmq.Socket[bytes]], None]) -> None:
+        for _ in range(_AT_ONCE):
+            if opened.closed or not opened.poll(0):
+                return
+            hear(opened)
+        assert self._loop is not None
+        self._loop.call_soon(self._drain, opened, hear)
+
+    def _answer(self, zap: zmq.Socket[bytes]) -> None:
+        """One request: version, number, domain, address, routing id, mechanism, credentials."""
+        version, number, _, address, _, mechanism, *credentials = zap.recv_multipart()
+        key = credentials[0] if mechanism == b"CURVE" and len(credentials) == 1 else b""
+        words = [b"400", b"not admitted", b"", b""]
+        if version == _VERSION and key and self._admits(key):
+            words = [b"200", b"", key.hex().encode(), b""]
+        else:
+            where = address.decode(errors="replace")
+            self._refuse(f"a caller from {where}", f"key {key.hex()} is not admitted")
+        zap.send_multipart([_VERSION, number, *words])
+
+    def _note(self, monitor: zmq.Socket[bytes]) -> None:
+        """A hand-shake that failed before it came to a key."""
+        word, endpoint = monitor.recv_multipart()
+        event, value = struct.unpack("=HI", word)
+        kind = "no CURVE, or not our key" if event & zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL else "gone"
+        self._refuse(f"a caller at {endpoint.decode()}", f"{kind} ({value:#x})")
+
+    def _refuse(self, peer: str, why: str) -> None:
+        self.strangers.drop(f"{peer}: {why}", f"{peer} was refused: {why}")
