@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
+from dlag_node.errors import ConfigError
 from dlag_node.trust.keys import admit, read_admitted, read_tokens, token_hash, write_tokens
+
+log = logging.getLogger(__name__)
 
 _Stamp = tuple[int, int]
 
@@ -33,8 +37,11 @@ class Admission:
         """Whether a key is on the list."""
         stamp = self._look()
         if stamp != self._stamp:
-            self._admitted = read_admitted(self._path)
             self._stamp = stamp
+            try:
+                self._admitted = read_admitted(self._path)
+            except ConfigError as exc:  # somebody writes it just now, perhaps
+                log.warning("the list of admitted keys stays what it was: %s", exc)
         return key in self._admitted
 
     def bound_to(self, key: bytes) -> int | None:
@@ -57,7 +64,13 @@ class Admission:
         return self.admits(key)
 
     def _tokens(self) -> set[str]:
-        return set() if self._tokens_path is None else read_tokens(self._tokens_path)
+        if self._tokens_path is None:
+            return set()
+        try:
+            return read_tokens(self._tokens_path)
+        except ConfigError as exc:
+            log.warning("no token is taken now: %s", exc)
+            return set()
 
     def _look(self) -> _Stamp | None:
         try:

@@ -114,8 +114,10 @@ class LocalMesh:
                 await self._bring_up(launcher, observer)
                 await self._see_through(launcher)
                 self.outcome.network = self._hosts.counted()
-            self._keys.discard()
+            self._checkpoint = 0  # there is nothing left to resume
         finally:
+            if not self._checkpoint:
+                self._keys.discard()
             gate.close()
             context.destroy(linger=0)
         return self.outcome

@@ -208,10 +208,11 @@ class Links:
         self.socket.close()
 
     def _call(self, link: Link, endpoint: str) -> None:
-        if self._keys is not None:
+        if self._keys is not None and self._gate is not None:
             if link.key is None:
                 raise ConfigError(f"{link} at {endpoint} has no key, and we have one")
             call_with(self.socket, self._keys, link.key)
+            self._gate.called.add(endpoint)
         self.socket.setsockopt(zmq.CONNECT_ROUTING_ID, self._routes.call(link, endpoint))
         self.socket.connect(endpoint)
         self.greet(link.node)

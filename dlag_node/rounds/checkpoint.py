@@ -85,13 +85,16 @@ def thaw(body: bytes, owner: Owner, codec: Codec) -> Checkpoint:
     """The checkpoint in `body`; CheckpointRefused, with the reason, if it is not this owner's."""
     try:
         items = msgpack.unpackb(body, strict_map_key=False)
-        version, *whose = items[:4]
+        version, run, config, node = items[:4]
     except (ValueError, TypeError, msgpack.UnpackException) as exc:
         raise CheckpointRefused(f"{len(body)} bytes that are no checkpoint") from exc
     if version != VERSION:
         raise CheckpointRefused(f"a checkpoint of version {version!r:.20}, ours is {VERSION}")
     for what, found, ours in zip(
-        ("run", "configuration", "node"), whose, (owner.run, owner.config, owner.node), strict=True
+        ("run", "configuration", "node"),
+        (run, config, node),
+        (owner.run, owner.config, owner.node),
+        strict=True,
     ):
         if found != ours:
             raise CheckpointRefused(f"a checkpoint of {what} {found!r:.20}, ours is {ours!r:.20}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,6 @@ _ENDPOINT = "inproc://zeromq.zap.01"
 _VERSION = b"1.0"
 _FAILED = int(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
 _AT_ONCE = 64  # then the loop gets a turn
-_MOST_PARTS = 8  # of a request: seven, for CURVE
 
 
 class Gate:
@@ -35,6 +33,7 @@ class Gate:
     def __init__(self, context: zmq.Context[Any]) -> None:
         plain: zmq.Context[zmq.Socket[bytes]] = zmq.Context.shadow(context.underlying)
         self.strangers = Strangers()
+        self.called: set[str] = set()  # endpoints: what fails there is no stranger's call
         self._zap = plain.socket(zmq.REP)
         self._zap.bind(_ENDPOINT)
         self._monitor = plain.socket(zmq.PAIR)
@@ -88,16 +87,16 @@ class Gate:
         if version == _VERSION and key and self._admits(key):
             words = [b"200", b"", key.hex().encode(), b""]
         else:
-            where = address.decode(errors="replace")
-            self._refuse(f"a caller from {where}", f"key {key.hex()} is not admitted")
+            peer = f"a caller from {address.decode(errors='replace')} with key {key.hex()}"
+            self.strangers.drop(peer, f"{peer}, which is not admitted")
         zap.send_multipart([_VERSION, number, *words])
 
     def _note(self, monitor: zmq.Socket[bytes]) -> None:
         """A hand-shake that failed before it came to a key."""
-        word, endpoint = monitor.recv_multipart()
-        event, value = struct.unpack("=HI", word)
-        kind = "no CURVE, or not our key" if event & zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL else "gone"
-        self._refuse(f"a caller at {endpoint.decode()}", f"{kind} ({value:#x})")
-
-    def _refuse(self, peer: str, why: str) -> None:
-        self.strangers.drop(f"{peer}: {why}", f"{peer} was refused: {why}")
+        _, where = monitor.recv_multipart()
+        endpoint = where.decode()
+        if endpoint in self.called:
+            log.debug("our call to %s failed: it is not whom we called, or it is gone", endpoint)
+            return
+        peer = f"a caller at {endpoint}"
+        self.strangers.drop(peer, f"{peer} has no key, or does not know ours, or is gone")

@@ -11,6 +11,8 @@ import zmq.asyncio
 
 from dlag_node.net.links import Links
 from dlag_node.net.sockets import Socket
+from dlag_node.trust.curve import call_with
+from dlag_node.trust.keys import KeyPair
 from dlag_node.wire import PROTOCOL, Frame, Hello
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
@@ -32,12 +34,20 @@ class Street:
         self.strangers: list[Stranger] = []
         self._context = zmq.asyncio.Context()
 
-    def end(self, node: int, address: str = "tcp://127.0.0.1:*") -> End:
-        self.ends.append(End(self, node, address))
+    def end(
+        self, node: int, address: str = "tcp://127.0.0.1:*", keys: KeyPair | None = None
+    ) -> End:
+        self.ends.append(End(self, node, address, keys))
         return self.ends[-1]
 
-    def stranger(self, end: End) -> Stranger:
-        self.strangers.append(Stranger(self._context, end.links.address))
+    def stranger(
+        self, end: End, keys: KeyPair | None = None, server: bytes | None = None
+    ) -> Stranger:
+        """With `keys` it calls as CURVE has it, by the end's own key unless another is given."""
+        if keys is not None and server is None:
+            assert end.keys is not None
+            server = end.keys.public
+        self.strangers.append(Stranger(self._context, end.links.address, keys, server))
         return self.strangers[-1]
 
     async def until(
@@ -70,11 +80,12 @@ class Street:
 class End:
     """One node's links, and all that came through them."""
 
-    def __init__(self, street: Street, node: int, address: str) -> None:
+    def __init__(self, street: Street, node: int, address: str, keys: KeyPair | None) -> None:
+        self.keys = keys
         self._street = street
         self._context: zmq.Context[Socket] = zmq.Context()
         self.node = node
-        self.links = Links(self._context, address, limit=LIMIT)
+        self.links = Links(self._context, address, limit=LIMIT, keys=keys)
         self.seq = 0
         self.frames: list[tuple[int, Frame]] = []
         self.opened: list[tuple[int, int]] = []
@@ -83,15 +94,14 @@ class End:
         self._watched: list[int] = []
 
     async def open(
-        self, peers: Sequence[End | int], address: str | None = None, *, call_all: bool = False
+        self,
+        peers: Sequence[End | int | Peer],
+        address: str | None = None,
+        *,
+        call_all: bool = False,
     ) -> None:
         """Neighbors are other ends, or bare ids of nodes that will call (or be at `address`)."""
-        told = [
-            Peer(each, address or "tcp://127.0.0.1:1", -0.5)
-            if isinstance(each, int)
-            else Peer(each.node, each.links.address, -0.5)
-            for each in peers
-        ]
+        told = [_told(each, address or "tcp://127.0.0.1:1") for each in peers]
         await self.links.open(
             node=self.node,
             run=RUN,
@@ -129,11 +139,28 @@ class End:
         self._street.ends.remove(self)
 
 
+def _told(peer: End | int | Peer, address: str) -> Peer:
+    if isinstance(peer, Peer):
+        return peer
+    if isinstance(peer, int):
+        return Peer(peer, address, -0.5)
+    key = None if peer.keys is None else peer.keys.public
+    return Peer(peer.node, peer.links.address, -0.5, key)
+
+
 class Stranger:
     """A bare DEALER that says whatever the test wants, and hears what it is answered."""
 
-    def __init__(self, context: zmq.asyncio.Context, address: str) -> None:
+    def __init__(
+        self,
+        context: zmq.asyncio.Context,
+        address: str,
+        keys: KeyPair | None = None,
+        server: bytes | None = None,
+    ) -> None:
         self.socket = context.socket(zmq.DEALER)
+        if keys is not None and server is not None:
+            call_with(self.socket, keys, server)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.SNDHWM, 0)
         self.socket.setsockopt(zmq.RECONNECT_IVL, 10)

@@ -1,0 +1,161 @@
+"""Links with keys: neighbors alone come in, each as itself, and nothing they say can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from dlag_node.trust.keys import KeyPair, new_pair
+from dlag_node.wire import Delta, Refuse, Skip
+from dlag_node.wire.control import Peer
+from tests.net.ends import CODEC, DEADLINE, RUN, End, Street, hello
+
+NOWHERE = "tcp://127.0.0.1:1"
+
+
+@pytest_asyncio.fixture
+async def street() -> AsyncIterator[Street]:
+    made = Street()
+    yield made
+    made.close()
+
+
+async def listener(street: Street, callers: dict[int, KeyPair]) -> End:
+    """Node 0, which waits for these neighbors to call."""
+    end = street.end(0, keys=new_pair())
+    await end.open([Peer(j, NOWHERE, -0.5, keys.public) for j, keys in callers.items()])
+    return end
+
+
+async def pair(street: Street) -> tuple[End, End]:
+    low, high = street.end(0, keys=new_pair()), street.end(1, keys=new_pair())
+    await low.open([high])
+    await high.open([low])
+    await street.until(lambda: not low.links.down and not high.links.down)
+    return low, high
+
+
+async def test_neighbors_open_their_links_and_talk(street: Street) -> None:
+    low, high = await pair(street)
+    for end in (low, high):
+        end.links.broadcast(CODEC.encode(Skip(0)))
+    await street.until(lambda: len(low.frames) == len(high.frames) == 1)
+    assert low.links.refused == high.links.refused == 0
+
+
+async def test_one_socket_listens_and_calls_each_neighbor_by_its_own_key(street: Street) -> None:
+    ends = [street.end(i, keys=new_pair()) for i in range(4)]
+    for end in ends:
+        await end.open([other for other in ends if other is not end], call_all=True)
+    await street.until(lambda: not any(end.links.down for end in ends))
+
+
+async def test_a_caller_waits_until_the_listener_knows_whom_to_let_in(street: Street) -> None:
+    low, high = street.end(0, keys=new_pair()), street.end(1, keys=new_pair())
+    await high.open([low])
+    high.links.greet(0)
+    await low.open([high])
+    await street.until(lambda: not low.links.down and not high.links.down)
+    assert low.links.refused == 0
+
+
+@pytest.mark.parametrize("kind", ["no admitted key", "no CURVE", "not our key"])
+async def test_a_stranger_is_refused_and_counted_and_has_no_effect(
+    street: Street, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    low, high = await pair(street)
+    with caplog.at_level(logging.WARNING):
+        wrong = new_pair().public if kind == "not our key" else None
+        stranger = street.stranger(low, None if kind == "no CURVE" else new_pair(), wrong)
+        await stranger.say(hello(1))
+        await street.until(lambda: low.links.refused > 0, nudge=lambda: None)
+    assert low.frames == []
+    assert low.opened == [(1, 0)]
+    assert len(caplog.messages) == 1
+    high.links.broadcast(CODEC.encode(Skip(0)))
+    await street.until(lambda: low.frames == [(1, Skip(0))])
+
+
+async def test_what_is_no_zeromq_is_cut_off(street: Street) -> None:
+    low, high = await pair(street)
+    port = int(low.links.address.rsplit(":", 1)[1])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
+    async with asyncio.timeout(DEADLINE):
+        with suppress(ConnectionError):
+            while await reader.read(100):
+                pass  # its greeting, and then the end
+    writer.close()
+    high.links.broadcast(CODEC.encode(Skip(0)))
+    await street.until(lambda: low.frames == [(1, Skip(0))])
+
+
+async def test_a_neighbor_cannot_pass_for_another_one(street: Street) -> None:
+    honest, liar = new_pair(), new_pair()
+    low = await listener(street, {1: honest, 2: liar})
+    stranger = street.stranger(low, liar)
+    waiting = asyncio.create_task(stranger.ask(hello(1)))
+    await street.until(waiting.done, nudge=lambda: None)
+    assert waiting.result() == Refuse("node 1 has another key")
+    assert low.links.refused == 1
+    assert low.links.down == [1, 2]
+    as_itself = asyncio.create_task(stranger.ask(hello(2)))
+    await street.until(as_itself.done, nudge=lambda: None)
+    assert low.links.down == [1]
+
+
+async def test_who_listens_at_a_neighbors_address_without_its_key_hears_nothing(
+    street: Street,
+) -> None:
+    """It cannot even pass the hand-shake: our caller asks for the neighbor's key."""
+    impostor, high = street.end(0, keys=new_pair()), street.end(1, keys=new_pair())
+    await impostor.open([high])
+    await high.open([Peer(0, impostor.links.address, -0.5, new_pair().public)])
+    await street.until(lambda: impostor.links.refused > 0, nudge=lambda: high.links.greet(0))
+    assert impostor.links.down == [1]
+    assert high.links.down == [0]
+    assert impostor.opened == high.opened == []
+
+
+async def test_nothing_that_neighbors_say_can_be_read_on_the_way(street: Street) -> None:
+    low = street.end(0, keys=new_pair())
+    seen = bytearray()
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while chunk := await reader.read(4_096):
+            seen.extend(chunk)
+            writer.write(chunk)
+
+    async def eavesdrop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        port = int(low.links.address.rsplit(":", 1)[1])
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+        ways.extend(
+            asyncio.create_task(pass_on(*way))
+            for way in ((reader, far_writer), (far_reader, writer))
+        )
+
+    ways: list[asyncio.Task[None]] = []
+    proxy = await asyncio.start_server(eavesdrop, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    high = street.end(1, keys=new_pair())
+    await low.open([high])
+    assert low.keys is not None
+    await high.open([Peer(0, f"tcp://127.0.0.1:{port}", -0.5, low.keys.public)])
+    await street.until(lambda: not low.links.down and not high.links.down)
+    vector = CODEC.encode(Delta(0, np.full(CODEC.width, 0.1)))
+    high.links.broadcast(vector)
+    await street.until(lambda: len(low.frames) == 1)
+    assert len(seen) > 567 + 301 + 2 * 128  # hand-shake, Hello and Welcome came this way
+    for secret in (RUN.encode(), vector[-24:], b"tcp://", low.keys.secret):
+        assert secret not in seen
+    proxy.close()
+    for way in ways:
+        way.cancel()
+    async with asyncio.timeout(DEADLINE):
+        await asyncio.gather(*ways, return_exceptions=True)
