@@ -333,6 +333,12 @@ class Seated:
             theirs.close()
         return self._pipes
 
+    def pid_of(self, node: int) -> int:
+        """The process of one node."""
+        pid = self._processes[node].pid
+        assert pid is not None
+        return pid
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for process in self._processes:
             if kind is not None:

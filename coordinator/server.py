@@ -60,7 +60,7 @@ class Server:
         """Answer nodes until all have finished; RunAborted when one of them failed."""
         stage = None
         if self._gate is not None:
-            self._gate.open(self.roster.passes)
+            self._gate.open(self.roster.passes, expected=self.roster.plan.nodes)
         while not self.roster.finished:
             frames = await self._socket.recv_multipart(copy=False)
             peer, *parts = (frame.bytes for frame in frames)

@@ -107,7 +107,7 @@ class LocalMesh:
         with self._hosts.at_laboratory():
             self._socket.bind(self._hosts.laboratory)
         observer = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        gate.open(self._keys.nodes.__contains__)
+        gate.open(self._keys.nodes.__contains__, expected=self._nodes)
         try:
             async with Launcher(self._hosts.netns, self._hosts.environment) as launcher:
                 await self._start_network(launcher)

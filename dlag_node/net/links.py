@@ -113,7 +113,7 @@ class Links:
         self._control, self._opened = control, opened
         self._links = {peer.node: Link(peer.node, peer.address, peer.key) for peer in peers}
         if self._gate is not None:
-            self._gate.open({peer.key for peer in peers}.__contains__)
+            self._gate.open({peer.key for peer in peers}.__contains__, expected=len(peers))
         for peer, link in zip(peers, self._links.values(), strict=True):
             if not call_all and peer.node > node:
                 continue

@@ -1,26 +1,30 @@
 """The gate of a process: for every hand-shake on its listening sockets, may this key come in?
 
 libzmq asks over `inproc://zeromq.zap.01` (RFC 27, ZAP) once it is proven that a caller holds the
-secret half of its key, and tells a monitor of hand-shakes that fail before that. Both are answered
-from the event loop, without a thread. Until the gate is open, callers wait.
+secret half of its key, and tells a monitor of hand-shakes that fail before that. Both are heard in
+the event loop, without a thread. Until the gate is open, callers wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 from collections.abc import Callable
 from typing import Any
 
 import zmq
 
+from dlag_node.trust.door import Door
 from dlag_node.trust.strangers import Strangers
 
 log = logging.getLogger(__name__)
 
 _ENDPOINT = "inproc://zeromq.zap.01"
 _VERSION = b"1.0"
+_LISTENING, _ACCEPTED = int(zmq.EVENT_LISTENING), int(zmq.EVENT_ACCEPTED)
 _FAILED = int(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+_MENTIONED = 20  # strangers in the log; the others are counted
 _AT_ONCE = 64  # then the loop gets a turn
 
 
@@ -32,7 +36,7 @@ class Gate:
 
     def __init__(self, context: zmq.Context[Any]) -> None:
         plain: zmq.Context[zmq.Socket[bytes]] = zmq.Context.shadow(context.underlying)
-        self.strangers = Strangers()
+        self.strangers = Strangers(_MENTIONED)
         self.called: set[str] = set()  # endpoints: what fails there is no stranger's call
         self._zap = plain.socket(zmq.REP)
         self._zap.bind(_ENDPOINT)
@@ -40,6 +44,8 @@ class Gate:
         self._watched: zmq.Socket[Any] | None = None
         self._admits: Callable[[bytes], bool] = lambda _: False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._door: Door | None = None
+        self._expected = 0
 
     @property
     def refused(self) -> int:
@@ -49,13 +55,17 @@ class Gate:
     def watch(self, opened: zmq.Socket[Any]) -> None:
         """Count the hand-shakes on this socket that never come to a key: before it is bound."""
         address = f"inproc://hand-shakes-{id(self)}"
-        opened.monitor(address, _FAILED)
+        opened.monitor(address, _LISTENING | _ACCEPTED | _FAILED)
         self._monitor.connect(address)
         self._watched = opened
 
-    def open(self, admits: Callable[[bytes], bool]) -> None:
-        """Answer from now on; `admits` says whether a public key may come in."""
+    def open(self, admits: Callable[[bytes], bool], *, expected: int) -> None:
+        """Answer from now on; `admits` says whether a public key may come in.
+
+        So many callers are `expected`, twice at most: once again while an old connection dies.
+        """
         self._admits = admits
+        self._expected = expected
         self._loop = asyncio.get_running_loop()
         for opened, hear in ((self._zap, self._answer), (self._monitor, self._note)):
             self._loop.add_reader(opened, self._drain, opened, hear)
@@ -65,6 +75,8 @@ class Gate:
         """Answer nobody any more; before the sockets that it guards are closed."""
         if self._watched is not None and not self._watched.closed:
             self._watched.disable_monitor()
+        if self._door is not None:
+            self._door.close()
         for opened in (self._zap, self._monitor):
             if self._loop is not None:
                 self._loop.remove_reader(opened)
@@ -88,15 +100,25 @@ class Gate:
             words = [b"200", b"", key.hex().encode(), b""]
         else:
             peer = f"a caller from {address.decode(errors='replace')} with key {key.hex()}"
-            self.strangers.drop(peer, f"{peer}, which is not admitted")
+            self._refuse(peer, "which is not admitted")
         zap.send_multipart([_VERSION, number, *words])
 
     def _note(self, monitor: zmq.Socket[bytes]) -> None:
-        """A hand-shake that failed before it came to a key."""
-        _, where = monitor.recv_multipart()
+        """What became of a connection before it came to a key."""
+        word, where = monitor.recv_multipart()
+        event, value = struct.unpack("=HI", word)
         endpoint = where.decode()
-        if endpoint in self.called:
+        if event == _LISTENING:
+            self._door = self._door or Door(value, expected=self._expected)
+        elif event == _ACCEPTED:
+            if self._door is not None:
+                self._door.accepted()
+        elif endpoint in self.called:
             log.debug("our call to %s failed: it is not whom we called, or it is gone", endpoint)
-            return
-        peer = f"a caller at {endpoint}"
-        self.strangers.drop(peer, f"{peer} has no key, or does not know ours, or is gone")
+        else:
+            self._refuse(f"a caller at {endpoint}", "who has no key, or not ours, or is gone")
+
+    def _refuse(self, peer: str, why: str) -> None:
+        self.strangers.drop(peer, f"{peer}, {why}")
+        if self._door is not None:
+            self._door.failed()

@@ -14,15 +14,17 @@ _ANSWER_EVERY = 0.25  # seconds
 class Strangers:
     """Keeps a node calm under nonsense: bounded memory, one line a peer, few answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, mentioned: int = _REMEMBERED) -> None:
+        """Mentions so many peers at most."""
         self.dropped = 0
+        self._most = mentioned
         self._mentioned: set[str] = set()
         self._answered: dict[bytes, float] = {}
 
     def drop(self, peer: str, why: object) -> None:
         """Count a dropped frame; say so the first time that this peer sends one."""
         self.dropped += 1
-        if peer not in self._mentioned and len(self._mentioned) < _REMEMBERED:
+        if peer not in self._mentioned and len(self._mentioned) < self._most:
             self._mentioned.add(peer)
             log.warning("dropped: %s (said once a peer)", why)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.targets import all_targets, seeds
+from tests.fuzz.targets import Handshake, all_targets, seeds
 
 pytest.importorskip("atheris")
 
@@ -22,6 +22,8 @@ def test_inputs_that_mean_something_are_taken() -> None:
     assert {seed[0] for seed in seeds()} == set(range(len(targets)))
     for seed in seeds():
         targets[seed[0]](seed[1:])
+    assert isinstance(targets[-1], Handshake)
+    targets[-1].scene.close()
 
 
 def test_fuzzed_frames_crash_nothing_and_leave_nothing(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -91,7 +91,9 @@ async def test_what_is_no_zeromq_is_cut_off(street: Street) -> None:
         with suppress(ConnectionError):
             while await reader.read(100):
                 pass  # its greeting, and then the end
-    writer.close()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
     high.links.broadcast(CODEC.encode(Skip(0)))
     await street.until(lambda: low.frames == [(1, Skip(0))])
 
@@ -128,19 +130,22 @@ async def test_nothing_that_neighbors_say_can_be_read_on_the_way(street: Street)
     seen = bytearray()
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while chunk := await reader.read(4_096):
-            seen.extend(chunk)
-            writer.write(chunk)
+        with closing(writer):
+            while chunk := await reader.read(4_096):
+                seen.extend(chunk)
+                writer.write(chunk)
 
     async def eavesdrop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         port = int(low.links.address.rsplit(":", 1)[1])
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+        writers.extend([writer, far_writer])
         ways.extend(
             asyncio.create_task(pass_on(*way))
             for way in ((reader, far_writer), (far_reader, writer))
         )
 
     ways: list[asyncio.Task[None]] = []
+    writers: list[asyncio.StreamWriter] = []
     proxy = await asyncio.start_server(eavesdrop, "127.0.0.1", 0)
     port = proxy.sockets[0].getsockname()[1]
     high = street.end(1, keys=new_pair())
@@ -155,7 +160,8 @@ async def test_nothing_that_neighbors_say_can_be_read_on_the_way(street: Street)
     for secret in (RUN.encode(), vector[-24:], b"tcp://", low.keys.secret):
         assert secret not in seen
     proxy.close()
-    for way in ways:
-        way.cancel()
+    high.close()  # and with it both ways
+    low.close()
     async with asyncio.timeout(DEADLINE):
-        await asyncio.gather(*ways, return_exceptions=True)
+        await asyncio.gather(*ways)
+        await asyncio.gather(*(writer.wait_closed() for writer in writers))
