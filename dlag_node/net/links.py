@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import zmq
 
@@ -154,10 +155,18 @@ class Links:
         return f"{link} at {link.address} has not called us: we told it {self._told}"
 
     def greet(self, neighbor: int) -> None:
-        """Say Hello on a link that we opened; where the neighbor calls us, wait for its call."""
-        ours = self._links[neighbor].ours
-        if ours is not None:
-            self._reply(ours, self._words(Hello))
+        """Say Hello on a link that we opened; where the neighbor calls us, wait for its call.
+
+        libzmq makes a broken connection again, but not one on which it read what cannot be, bytes
+        that somebody repeated or changed: that one is gone, and we call anew.
+        """
+        link = self._links[neighbor]
+        if link.ours is not None and not self._reply(link.ours, self._words(Hello)):
+            dead_end = self._routes.drop_call(link)
+            if dead_end is not None:
+                with suppress(zmq.ZMQError):  # where libzmq has forgotten it too
+                    self.socket.disconnect(dead_end)
+                self._call(link, dead_end)
 
     def send(self, neighbor: int, frame: Frame) -> None:
         """Send a frame that is none of a round's; counted apart."""
@@ -311,10 +320,10 @@ class Links:
             self._told,
         )
 
-    def _reply(self, route: bytes, frame: Frame) -> None:
+    def _reply(self, route: bytes, frame: Frame) -> bool:
         raw = self._codec.encode(frame)
         self.control_bytes += len(raw)
-        self._put(route, raw)
+        return self._put(route, raw)
 
     def _put_on(self, link: Link, raw: bytes) -> None:
         """Send on a link; what cannot leave is asked for again, once the neighbor is back."""

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from dlag_node.trust.keys import KeyPair, new_pair
-from dlag_node.wire import Delta, Refuse, Skip
+from dlag_node.wire import Delta, Need, Refuse, Skip
 from dlag_node.wire.control import Peer
 from tests.net.ends import CODEC, DEADLINE, RUN, End, Street, hello
 
@@ -125,43 +125,96 @@ async def test_who_listens_at_a_neighbors_address_without_its_key_hears_nothing(
     assert impostor.opened == high.opened == []
 
 
-async def test_nothing_that_neighbors_say_can_be_read_on_the_way(street: Street) -> None:
-    low = street.end(0, keys=new_pair())
-    seen = bytearray()
+class Between:
+    """Somebody on the way between two neighbors: reads all of it, and may say a part twice."""
 
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with closing(writer):
+    def __init__(self, address: str) -> None:
+        self._port = int(address.rsplit(":", 1)[1])
+        self._ways: list[asyncio.Task[None]] = []
+        self._writers: list[asyncio.StreamWriter] = []
+        self.seen = bytearray()
+        self.twice: set[str] = set()  # the ways whose next bytes are repeated
+
+    async def listen(self) -> str:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return f"tcp://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._writers += [writer, far_writer]
+        ways = (("to", reader, far_writer), ("from", far_reader, writer))
+        self._ways += [asyncio.create_task(self._pass_on(*way)) for way in ways]
+
+    async def _pass_on(
+        self, way: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        with closing(writer), suppress(ConnectionError):
             while chunk := await reader.read(4_096):
-                seen.extend(chunk)
+                self.seen += chunk
                 writer.write(chunk)
+                if way in self.twice:
+                    self.twice.remove(way)
+                    writer.write(chunk)
 
-    async def eavesdrop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        port = int(low.links.address.rsplit(":", 1)[1])
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
-        writers.extend([writer, far_writer])
-        ways.extend(
-            asyncio.create_task(pass_on(*way))
-            for way in ((reader, far_writer), (far_reader, writer))
-        )
+    async def close(self) -> None:
+        """Once both neighbors are gone."""
+        self._server.close()
+        async with asyncio.timeout(DEADLINE):
+            await asyncio.gather(*self._ways)
+            for writer in self._writers:
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
 
-    ways: list[asyncio.Task[None]] = []
-    writers: list[asyncio.StreamWriter] = []
-    proxy = await asyncio.start_server(eavesdrop, "127.0.0.1", 0)
-    port = proxy.sockets[0].getsockname()[1]
-    high = street.end(1, keys=new_pair())
-    await low.open([high])
+
+async def apart(street: Street) -> tuple[End, End, Between]:
+    """Two neighbors, and somebody between them."""
+    low, high = street.end(0, keys=new_pair()), street.end(1, keys=new_pair())
+    between = Between(low.links.address)
     assert low.keys is not None
-    await high.open([Peer(0, f"tcp://127.0.0.1:{port}", -0.5, low.keys.public)])
+    await low.open([high])
+    await high.open([Peer(0, await between.listen(), -0.5, low.keys.public)])
     await street.until(lambda: not low.links.down and not high.links.down)
+    return low, high, between
+
+
+async def test_nothing_that_neighbors_say_can_be_read_on_the_way(street: Street) -> None:
+    low, high, between = await apart(street)
     vector = CODEC.encode(Delta(0, np.full(CODEC.width, 0.1)))
     high.links.broadcast(vector)
     await street.until(lambda: len(low.frames) == 1)
-    assert len(seen) > 567 + 301 + 2 * 128  # hand-shake, Hello and Welcome came this way
+    assert low.keys is not None
+    assert len(between.seen) > 567 + 301 + 2 * 128  # hand-shake, Hello and Welcome came this way
     for secret in (RUN.encode(), vector[-24:], b"tcp://", low.keys.secret):
-        assert secret not in seen
-    proxy.close()
-    high.close()  # and with it both ways
+        assert secret not in between.seen
+    high.close()
     low.close()
-    async with asyncio.timeout(DEADLINE):
-        await asyncio.gather(*ways)
-        await asyncio.gather(*(writer.wait_closed() for writer in writers))
+    await between.close()
+
+
+@pytest.mark.parametrize("way", ["to", "from"])
+async def test_what_is_said_twice_on_the_way_is_taken_once_and_the_link_heals(
+    street: Street, way: str
+) -> None:
+    """A repeated frame has a used nonce: the connection is given up, by whichever end reads it."""
+    low, high, between = await apart(street)
+    between.twice.add(way)
+    speaker, hearer = (high, low) if way == "to" else (low, high)
+    speaker.links.broadcast(CODEC.encode(Skip(0)))
+    await street.until(lambda: len(hearer.frames) == 1)
+
+    def again() -> None:
+        """As a node at the barrier does."""
+        for end, neighbor in ((low, 1), (high, 0)):
+            if end.links.down:
+                end.links.greet(neighbor)
+            else:
+                end.links.send(neighbor, Need(1))
+
+    heard = len(hearer.frames)
+    await street.until(lambda: len(low.opened) > 1 and len(high.opened) > 1, nudge=again)
+    assert hearer.frames[heard - 1 :].count((speaker.node, Skip(0))) == 1
+    speaker.links.broadcast(CODEC.encode(Skip(1)))
+    await street.until(lambda: (speaker.node, Skip(1)) in hearer.frames)
+    high.close()
+    low.close()
+    await between.close()
