@@ -8,6 +8,7 @@ summary.json           the result
 failure.json           why there is none: the numbers went bad
 report.txt, figures/   what people look at
 logs/, state/          of the processes of a mesh: what they said; their checkpoints, if asked for
+running                while a process is at it
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _CONTENTS = (
     "report.txt",
     "summary.json",
     "failure.json",
+    "running",
     "run.json",
 )
 
