@@ -1,4 +1,4 @@
-"""Real processes that stop by themselves, at their time, or when somebody asks: all in one round."""
+"""Real processes that stop by themselves, when time is up, or when asked: all in one round."""
 
 from __future__ import annotations
 
