@@ -48,8 +48,18 @@ FLAGS: dict[str, Any] = {
         env="SHARDS",
     ),
     "rounds": _flag(int, "Rounds to run; with a target, the most.", env="ROUNDS"),
+    "tol": _flag(
+        float | None,
+        "Stop once every theta_i has come to rest: for ten rounds within tol max(1, ||theta_i||).",
+        env="TOL",
+    ),
+    "max_seconds": _flag(
+        float | None, "Stop after so many seconds of rounds.", "--max-seconds", env="MAX_SECONDS"
+    ),
     "seed": _flag(int, "Decides shards, random graphs and random draws.", env="SEED"),
 }
+
+STOPS = frozenset({"tol", "max_seconds"})  # flags that only a single run has
 
 LogLevel = Annotated[
     str, typer.Option(envvar="DLAG_LOG_LEVEL", help="debug, info, warning or error.")

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from uuid import uuid4
 
@@ -34,11 +35,17 @@ class RunSettings:
     data_dir: str | None = None
     shards: str = "uneven:1,10"
     rounds: int = 5_000
+    tol: float | None = None
+    max_seconds: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise ConfigError(f"rounds = {self.rounds}: expected at least 1")
+        for name in ("tol", "max_seconds"):
+            value = getattr(self, name)
+            if value is not None and not (isfinite(value) and value > 0):
+                raise ConfigError(f"{name} = {value}: expected a positive number")
         if self.seed < 0:
             raise ConfigError(f"seed = {self.seed}: expected a whole number of at least 0")
 
@@ -110,6 +117,7 @@ class Plan:
             "census": None if census is None else asdict(census),
         }
         del common["data_dir"]  # where the file lies is no part of what was agreed
+        diameter = self.graph.diameter()
         text = json.dumps(common, sort_keys=True)
         config = hashlib.sha256(text.encode()).hexdigest()
         return [
@@ -118,6 +126,9 @@ class Plan:
                 method=self.settings.method,
                 preset=self.settings.preset,
                 rounds=self.settings.rounds,
+                tol=self.settings.tol,
+                max_seconds=self.settings.max_seconds,
+                diameter=diameter,
                 seed=self.settings.seed,
                 own_weight=float(self.U[i, i]),
                 peers=tuple(

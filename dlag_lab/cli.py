@@ -34,6 +34,7 @@ from dlag_lab.outlook import outlook
 from dlag_lab.paper.cli import app as paper
 from dlag_lab.report import print_report, write_report
 from dlag_lab.resuming import settings_of
+from dlag_lab.running import ask_to_stop
 from dlag_lab.runs import DEFAULT_RESTARTS, Run, RunRequest
 from dlag_lab.theory_cli import theory
 from dlag_node.methods import parse_method
@@ -118,6 +119,15 @@ def resume(
     _execute(request, json=json, figures=figures)
 
 
+@app.command("stop")
+def stop(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run that is under way.")],
+) -> None:
+    """Ask a run to stop: all nodes do, after the same round, and the result is written."""
+    pid = ask_to_stop(folder)
+    typer.echo(f"asked process {pid} to stop the run in {folder}")
+
+
 @app.command("simulate")
 @takes_run_settings
 def simulate(
@@ -192,7 +202,7 @@ def _request(
     force: bool,
 ) -> RunRequest:
     """What was asked, with the defaults that depend on each other."""
-    if target is None and rounds is None:
+    if target is None and rounds is None and settings.tol is None:
         target = DEFAULT_TARGET
     if rounds is not None:
         settings = replace(settings, rounds=rounds)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from coordinator.options import LogLevel, takes_run_settings
+from coordinator.options import STOPS, LogLevel, takes_run_settings
 from coordinator.plan import RunSettings
 from dlag_lab.compare import Comparison, base_of, split_methods
 from dlag_lab.compare_report import carry_out, draw, show, write_tables
@@ -56,7 +56,7 @@ Json = Annotated[
 ]
 
 
-@partial(takes_run_settings, without=frozenset({"method"}))
+@partial(takes_run_settings, without=frozenset({"method"}) | STOPS)
 def compare(
     settings: RunSettings,
     methods: Methods,

@@ -9,6 +9,7 @@ failure.json           why there is none: the numbers went bad
 report.txt, figures/   what people look at
 logs/, state/          of the processes of a mesh: what they said; their checkpoints, if asked for
 keys/                  theirs too, while the run lasts or can be resumed; for its owner alone
+running                while a process is at it
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ _CONTENTS = (
     "report.txt",
     "summary.json",
     "failure.json",
+    "running",
     "run.json",
 )
 

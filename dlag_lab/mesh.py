@@ -21,7 +21,9 @@ from dlag_lab.keyring import Keyring
 from dlag_lab.launcher import Launcher
 from dlag_lab.network.hosts import Hosts, Loopback
 from dlag_lab.referee import Referee
+from dlag_lab.running import StopBell
 from dlag_node.errors import ConfigError, RemoteProtocolError, RunAborted
+from dlag_node.net.wish import STOP_SIGNAL
 from dlag_node.process import EXIT_USAGE
 from dlag_node.trust.curve import key_of, listen_with
 from dlag_node.trust.gate import Gate
@@ -45,6 +47,11 @@ class MeshOutcome:
     ready: dict[int, Ready] = field(default_factory=dict)
     farewells: dict[int, Farewell] = field(default_factory=dict)
     network: dict[str, Any] | None = None  # what the kernel counted, where it can tell
+
+    @property
+    def ended(self) -> str:
+        """Why there was no further round, as the nodes say."""
+        return next(iter(self.farewells.values())).ended
 
     @property
     def control_bytes(self) -> int:
@@ -74,6 +81,7 @@ class LocalMesh:
         checkpoint: int = 0,
         restarts: int = 0,
         resume: bool = False,
+        bell: StopBell | None = None,
         hosts: Hosts | None = None,
     ) -> None:
         self._settings = settings
@@ -91,6 +99,7 @@ class LocalMesh:
         self._timeout = neighbor_timeout
         self._hosts = hosts or Loopback()
         self._keys = Keyring(folder / "keys", nodes)
+        self._bell = bell or StopBell()
         self._peers: dict[int, bytes] = {}
         self._told = _NOWHERE
         self.outcome = MeshOutcome()
@@ -110,6 +119,7 @@ class LocalMesh:
         gate.open(self._keys.nodes.__contains__, expected=self._nodes)
         try:
             async with Launcher(self._hosts.netns, self._hosts.environment) as launcher:
+                self._answer_bell(launcher)
                 await self._start_network(launcher)
                 await self._bring_up(launcher, observer)
                 await self._see_through(launcher)
@@ -121,6 +131,21 @@ class LocalMesh:
             gate.close()
             context.destroy(linger=0)
         return self.outcome
+
+    def _answer_bell(self, launcher: Launcher) -> None:
+        """Who asks us to stop asks every node that is up: any one of them would do."""
+        loop, passing = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+        def pass_on() -> None:
+            for node in self.outcome.ready:
+                task = loop.create_task(launcher.signal(name_of(node), STOP_SIGNAL))
+                passing.add(task)
+                task.add_done_callback(passing.discard)
+
+        def ring() -> None:
+            loop.call_soon_threadsafe(pass_on)  # a signal's handler: the loop must be woken
+
+        self._bell.ring = ring
 
     async def _start_network(self, launcher: Launcher) -> None:
         """What delays the packets, before there is one; its end would be a failure of the run."""
@@ -214,6 +239,8 @@ class LocalMesh:
                 self._peers[message.node] = peer
                 self.outcome.ready[message.node] = message
                 self._gallery.fill(message.node, message.rounds)
+                if self._bell.rung:
+                    self._bell.ring()
                 if self._told != _NOWHERE:  # it has come back: the others know how far they may go
                     await self._socket.send_multipart([peer, pack(self._told)])
                     await self._tell_horizon()
@@ -290,6 +317,8 @@ def settings_argv(settings: RunSettings) -> list[str]:
         "--data-dir": settings.data_dir,
         "--shards": settings.shards,
         "--rounds": str(settings.rounds),
+        "--tol": None if settings.tol is None else repr(settings.tol),
+        "--max-seconds": None if settings.max_seconds is None else repr(settings.max_seconds),
         "--seed": str(settings.seed),
     }
     return [word for flag, value in flags.items() if value is not None for word in (flag, value)]

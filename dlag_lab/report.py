@@ -23,6 +23,13 @@ from dlag_lab.units import count, seconds, share, size, small, some
 _WIDTH = 92  # of the plain text, in characters
 _NO_LIMIT = 10_000  # characters
 _SHOWN = 5  # workers at either end of the list
+_ENDED = {
+    "target": "it ended because the target was met",
+    "tol": "it ended because every theta_i had come to rest, as the workers found out themselves",
+    "max-seconds": "it ended because its time was up",
+    "asked": "it ended because somebody asked it to stop",
+    "rounds": "it ended because all rounds were made",
+}
 _KINDS = {
     "compute": "computing",
     "wait": "waiting for neighbors",
@@ -44,6 +51,8 @@ def print_report(result: RunResult, console: Console, figures: Sequence[Path] = 
     """The report on a console, in color where it has any."""
     summary = refreshed(result)
     parts: list[RenderableType] = [*_headline(result), Text(), _totals(result, summary)]
+    if (ended := summary["ended"]) is not None:
+        parts.append(_note(_ENDED[ended]))
     if expected := outlook(result):
         parts.append(_note(expected))
     if summary["deltas_skipped"]:

@@ -32,7 +32,8 @@ from dlag_lab.network.spec import NetworkSpec
 from dlag_lab.referee import Measurement, Referee
 from dlag_lab.result import RunResult
 from dlag_lab.resuming import check_resumable
-from dlag_lab.simulate import Simulator, engines_of, problems_of
+from dlag_lab.running import StopBell, running
+from dlag_lab.simulate import Simulator, engines_of, problems_of, stop
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_node.errors import ConfigError
 from dlag_node.rounds import Engine
@@ -127,6 +128,10 @@ class Run:
 
     def execute(self) -> RunResult:
         """Run to the end and leave a complete folder behind."""
+        with running(self.folder.path) as bell:
+            return self._execute(bell)
+
+    def _execute(self, bell: StopBell) -> RunResult:
         with self.folder.trajectory_writer() as trajectory:
 
             def report(seen: Measurement) -> None:
@@ -144,26 +149,32 @@ class Run:
             )
             with self._view:
                 if self.request.mode == "simulate":
-                    extras = self._simulate(referee)
+                    extras = self._simulate(referee, bell)
                 else:
-                    extras = self._on_mesh(referee)
+                    extras = self._on_mesh(referee, bell)
+        if extras["ended"] == "rounds" and referee.reached is not None:
+            extras["ended"] = "target"
         return self._conclude(extras)
 
-    def _simulate(self, referee: Referee) -> dict[str, Any]:
+    def _simulate(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
         started = perf_counter()
+        simulator = Simulator(self.plan, shuffle=self.request.shuffle)
+        limit = self.request.settings.max_seconds
 
         def finished(engine: Engine) -> None:
             record = engine.last_record
             assert record is not None
             self._count(engine.node, record.age, record.deltas, record.skips)
             self._show(referee)
+            if bell.rung:
+                stop(engine, "asked")
+            elif limit is not None and perf_counter() - started >= limit:
+                stop(engine, "max-seconds")
 
-        Simulator(self.plan, shuffle=self.request.shuffle).run(
-            referee, records=self.folder.path / "nodes", finished=finished
-        )
-        return {"seconds": perf_counter() - started}
+        simulator.run(referee, records=self.folder.path / "nodes", finished=finished)
+        return {"seconds": perf_counter() - started, "ended": simulator.ended}
 
-    def _on_mesh(self, referee: Referee) -> dict[str, Any]:
+    def _on_mesh(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
         def progress(batch: Snapshots) -> None:
             self._count(batch.node, batch.age, batch.deltas, batch.skips)
             self._show(referee)
@@ -185,11 +196,13 @@ class Run:
                 checkpoint=self.request.checkpoint,
                 restarts=self.request.restarts,
                 resume=self.request.resume,
+                bell=bell,
                 hosts=hosts,
             )
             outcome = interruptible(mesh.run())
         return {
             "seconds": outcome.seconds,
+            "ended": outcome.ended,
             "bytes_control": outcome.control_bytes,
             "restarts": outcome.restarts,
             "startup": _startup(outcome),

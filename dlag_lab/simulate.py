@@ -40,6 +40,13 @@ class _Arrival:
 _Event = _Arrival | int  # a frame arrives, or a node may advance
 
 
+def stop(engine: Engine, why: str) -> None:
+    """Let a node that has just finished a round tell all others to stop."""
+    agreement = engine.stopping.agreement
+    if not agreement.known:
+        agreement.announce(why)
+
+
 class Simulator:
     """All engines of a run, driven in one process."""
 
@@ -48,6 +55,11 @@ class Simulator:
         self._events: deque[_Event] = deque()
         self._random = None if shuffle is None else random.Random(shuffle)
 
+    @property
+    def ended(self) -> str:
+        """Why there was no further round."""
+        return self.engines[0].stopping.agreement.why or "rounds"
+
     def run(
         self,
         referee: Referee,
@@ -55,7 +67,7 @@ class Simulator:
         records: Path | None = None,
         finished: Callable[[Engine], None] = lambda _: None,
     ) -> list[Array]:
-        """Run to the referee's last word; returns every node's final theta.
+        """Run to the referee's last word, or as far as the nodes agree; returns the last thetas.
 
         `finished` hears of each engine that has finished a round.
         """
@@ -76,7 +88,7 @@ class Simulator:
                         recorder.write(record, engine.method.theta)
                     referee.take(engine.node, engine.method.theta[None, :])
                     finished(engine)
-                if horizon.final:
+                if horizon.final or self.engines[0].stopping.agreement.over:
                     return [engine.method.theta for engine in self.engines]
         finally:
             for recorder in recorders:
@@ -90,7 +102,8 @@ class Simulator:
             self.engines[event.receiver].deliver(event.sender, event.frame)
             event = event.receiver
         engine = self.engines[event]
-        if not engine.ready or (engine.between_rounds and engine.rounds >= horizon):
+        reached = engine.rounds >= horizon or engine.stopping.agreement.over
+        if not engine.ready or (engine.between_rounds and reached):
             return None
         outgoing = engine.advance()
         self._events.append(engine.node)  # it may be able to go on at once

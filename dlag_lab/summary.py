@@ -14,7 +14,7 @@ from dlag_lab.result import Floats, Records, RunResult, Trajectory
 _ASKED = ("preset", "parameters", "topology", "weights", "data", "shards", "seed", "target", "mode")
 # of an earlier summary: what no record can tell again
 _CARRIED = (
-    "seconds", "bytes_control", "theta_sha256", "startup", "memory", "restarts", "network",
+    "seconds", "bytes_control", "theta_sha256", "startup", "memory", "restarts", "network", "ended",
 )  # fmt: skip
 
 
@@ -30,6 +30,7 @@ def summarise(
     memory: Mapping[str, Any] | None = None,
     restarts: int | None = None,
     network: Mapping[str, Any] | None = None,
+    ended: str | None = None,
 ) -> dict[str, Any]:
     """The fields of summary.json.
 
@@ -38,9 +39,10 @@ def summarise(
     is none. `bytes_sent` is all that was handed to the sockets of the mesh: `bytes_frames`, the
     deltas and skip tokens of the rounds, and `bytes_control`, which opens, repairs and ends links.
     `seconds` is the wall time of the rounds, without the start; of a run that was resumed, since
-    then. `restarts` counts processes of nodes that were killed and started again. `network` is what
-    the kernel counted on the interfaces of the mesh, headers and opening included, where nodes had
-    their own.
+    then. `ended` says why there was no further round: "target", "tol", "max-seconds", "asked" or
+    "rounds". `restarts` counts processes of nodes that were killed and started again. `network` is
+    what the kernel counted on the interfaces of the mesh, headers and opening included, where nodes
+    had their own.
     """
     target = run.get("target")
     to_target = trajectory.rounds_to(None if target is None else float(target))
@@ -67,6 +69,7 @@ def summarise(
         "seconds": seconds,
         "seconds_by_kind": seconds_by_kind(run, records, seconds),
         "theta_sha256": theta_sha256,
+        "ended": ended,
     }
     summary |= {field: run[field] for field in _ASKED if field in run}
     if startup is not None:

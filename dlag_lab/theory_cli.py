@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from coordinator.options import takes_run_settings
+from coordinator.options import STOPS, takes_run_settings
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import write_json
 from dlag_lab.options import DEFAULT_TARGET
@@ -35,7 +36,7 @@ Json = Annotated[
 ]
 
 
-@takes_run_settings
+@partial(takes_run_settings, without=STOPS)
 def theory(
     settings: RunSettings,
     rounds: Measured = None,

@@ -16,6 +16,7 @@ from dlag_node.net.last_words import LastWords
 from dlag_node.net.links import Links
 from dlag_node.net.observer import Observed
 from dlag_node.net.waits import Waits
+from dlag_node.net.wish import Wish
 from dlag_node.rounds import Engine, Outgoing
 from dlag_node.rounds.keeper import Keeper
 from dlag_node.rounds.recorder import Recorder
@@ -40,6 +41,7 @@ class MeshNode:
         *,
         rounds: int,
         neighbor_timeout: float,
+        wish: Wish | None = None,
         recorder: Recorder | None = None,
         observed: Observed | None = None,
         keeper: Keeper | None = None,
@@ -47,6 +49,7 @@ class MeshNode:
     ) -> None:
         self.engine = engine
         self.links = links
+        self._agreement = engine.stopping.agreement
         self.seconds = 0.0  # of the rounds alone
         self._limit = rounds
         # a watched node goes nowhere before the laboratory has spoken
@@ -54,6 +57,7 @@ class MeshNode:
         if finished:  # in an earlier life: what is left is to say goodbye
             self._horizon, self._final = engine.rounds, True
         self._timeout = neighbor_timeout
+        self._wish = wish or Wish()
         self._recorder = recorder
         self._observed = observed
         self._keeper = keeper
@@ -61,6 +65,7 @@ class MeshNode:
         self._last_words = LastWords(links, engine.barrier.neighbors)
         self._done: set[int] = set() if keeper is None else keeper.done
         self._ahead: dict[int, int] = {}  # neighbors that are further than we are, and where
+        self._news_from = 0  # the exchange from which on no neighbor can have a frame of ours
         self._lasting: set[int] = set()  # neighbors that come back when they crash
         self._said_goodbye = False
         self._waits = Waits()
@@ -94,6 +99,11 @@ class MeshNode:
             if self._observed is not None:
                 self._loop.remove_reader(self._observed.socket)
 
+    @property
+    def ended(self) -> str:
+        """Why there was no further round."""
+        return self._agreement.why or "rounds"
+
     def control(self, neighbor: int, frame: Frame) -> None:
         """A frame from a neighbor that is none of a round's."""
         if self._last_words.said:
@@ -122,6 +132,7 @@ class MeshNode:
             self._keeper.meet(neighbor, self.links.address_of(neighbor))
         if words.need > self.engine.seq:
             self._ahead[neighbor] = words.need
+        self._news_from = max(self._news_from, words.need + 2)
         if self._observed is not None and self._begun_at is None and not self.links.down:
             self._observed.ready(self.engine.rounds)
         self._answer(neighbor, words.need)
@@ -156,7 +167,12 @@ class MeshNode:
         if self.engine.rounds >= self._horizon and not self._final:
             self._listen()
         begun = self._begun_at is not None or not self.links.down
-        return begun and self.engine.rounds < self._horizon
+        return begun and not self._reached
+
+    @property
+    def _reached(self) -> bool:
+        """Whether this is as far as we may go, or as all have agreed to."""
+        return self.engine.rounds >= self._horizon or self._agreement.over
 
     def _advance(self) -> None:
         if self._begun_at is None:
@@ -196,11 +212,26 @@ class MeshNode:
         assert record is not None
         if self._recorder is not None:
             self._recorder.write(record, theta)
-        if self._keeper is not None and self._keeper.due(self.engine):
+        announced = self._announce()
+        if announced or (self._keeper is not None and self._keeper.due(self.engine)):
             self._save()  # before a frame of the next round leaves
+        if announced:
+            self._save()  # in both slots: what was told from outside no one can compute again
         if self._observed is not None:
-            reached = self.engine.rounds >= self._horizon
-            self._observed.take(record, theta, flush=reached)
+            self._observed.take(record, theta, flush=self._reached)
+
+    def _announce(self) -> bool:
+        """Between two rounds: tell all to stop, if there is a wish that they do.
+
+        Not in a frame that a neighbor may have from us without that word, from before a crash: one
+        that is at exchange e has sent none beyond e, so that we were at e + 1 at most.
+        """
+        assert self._begun_at is not None
+        why, agreement = self._wish.why(perf_counter() - self._begun_at), self._agreement
+        if why is None or agreement.known or self.engine.seq < self._news_from:
+            return False
+        agreement.announce(why)
+        return True
 
     def _catch_up(self) -> None:
         """We have fallen back, and they have sent this exchange's frame long ago: ask at once."""
@@ -234,9 +265,9 @@ class MeshNode:
 
     def _maybe_leave(self) -> None:
         """After the last round: say Done, and leave when every neighbor has said it too."""
-        if not (self._final and self.engine.between_rounds):
+        if not (self._reached and self.engine.between_rounds):
             return
-        if self.engine.rounds < self._horizon:
+        if not (self._final or self._agreement.over):
             return
         if not self._said_goodbye:
             self._said_goodbye = True

@@ -15,6 +15,7 @@ from dlag_node.net.mesh import MeshNode
 from dlag_node.net.observer import Observed
 from dlag_node.net.settings import NodeSettings
 from dlag_node.net.sockets import Socket
+from dlag_node.net.wish import Wish
 from dlag_node.rounds.checkpoint import Owner
 from dlag_node.rounds.keeper import Keeper
 from dlag_node.rounds.recorder import Recorder
@@ -38,6 +39,8 @@ async def _take_part(
     settings: NodeSettings, context: zmq.Context[Socket], stack: ExitStack
 ) -> None:
     credentials = read_credentials(settings)
+    wish = Wish()
+    wish.listen()
     folder = None
     if settings.state is not None:
         folder = stack.enter_context(StateFolder(settings.state, durable=settings.durable))
@@ -62,11 +65,14 @@ async def _take_part(
             recorder = stack.enter_context(
                 Recorder(settings.out, enrol.node, rounds=engine.rounds, dim=problem.dim)
             )
+        if assignment.max_seconds is not None:
+            wish.max_seconds = assignment.max_seconds
         mesh = MeshNode(
             engine,
             links,
             rounds=assignment.rounds,
             neighbor_timeout=settings.neighbor_timeout,
+            wish=wish,
             recorder=recorder,
             observed=observed,
             keeper=keeper,
@@ -97,9 +103,10 @@ async def _take_part(
                 control_bytes=links.control_bytes,
                 seconds=mesh.seconds,
                 refused=links.refused,
+                ended=mesh.ended,
             )
         arrival.tell(Finished(engine.rounds))
-        log.info("done: %d rounds in %.2f s", engine.rounds, mesh.seconds)
+        log.info("done: %d rounds in %.2f s (%s)", engine.rounds, mesh.seconds, mesh.ended)
     except DlagError as exc:
         arrival.fail(f"{type(exc).__name__}: {exc}")
         raise

@@ -74,7 +74,9 @@ class Observed:
         self._deltas = self._skips = 0
         self._told_at = monotonic()
 
-    def farewell(self, *, rounds: int, control_bytes: int, seconds: float, refused: int) -> None:
+    def farewell(
+        self, *, rounds: int, control_bytes: int, seconds: float, refused: int, ended: str
+    ) -> None:
         """The run is over for this node."""
         self._send(
             Farewell(
@@ -85,6 +87,7 @@ class Observed:
                 resident=resident_bytes(),
                 seconds=seconds,
                 refused=refused,
+                ended=ended,
             )
         )
 

@@ -53,6 +53,10 @@ class Barrier:
             self.lacking -= 1
         return True
 
+    def words(self) -> list[int]:
+        """What the neighbors tell of stopping in exchange `seq`."""
+        return [frame.word for frame in self._now.values()]
+
     def open(self) -> dict[int, Array | None]:
         """The inbox of exchange `seq`, in ascending node id; the barrier moves on to the next."""
         assert not self.lacking

@@ -25,7 +25,7 @@ from dlag_node.rounds.engine import Engine, Outgoing, Saved
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Delta, RoundFrame, Skip
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"DLAGstat"
 _HEAD = struct.Struct("<8sQQI")  # magic, serial, length of the body, CRC-32
 _KINDS = {"d": "<f8", "l": "<i8", "q": "<i8"}  # by numpy's letter; looked up far faster than made
@@ -68,7 +68,10 @@ def freeze(
 ) -> bytes:
     """The body of a checkpoint of this engine, which is between two rounds."""
     saved = engine.saved()
-    state = {name: _packed(value) for name, value in capture(engine.method).items()}
+    state, stopping = (
+        {name: _packed(value) for name, value in part.items()}
+        for part in (capture(engine.method), saved.stopping)
+    )
     frames = [
         (each.raw, None if each.to is None else sorted(each.to), each.raw_silence)
         for each in saved.kept
@@ -76,7 +79,7 @@ def freeze(
     numbers = (saved.rounds, saved.seq, saved.back, saved.starts)
     whose = (VERSION, owner.run, owner.config, owner.node)
     body: bytes = _PACKER.pack(
-        (*whose, *numbers, frames, finished, sorted(done), moved or {}, state)
+        (*whose, *numbers, frames, finished, sorted(done), moved or {}, state, stopping)
     )
     return body
 
@@ -99,11 +102,14 @@ def thaw(body: bytes, owner: Owner, codec: Codec) -> Checkpoint:
         if found != ours:
             raise CheckpointRefused(f"a checkpoint of {what} {found!r:.20}, ours is {ours!r:.20}")
     try:
-        rounds, seq, back, starts, frames, finished, done, moved, state = items[4:]
+        rounds, seq, back, starts, frames, finished, done, moved, *states = items[4:]
         kept = tuple(_outgoing(codec, *each) for each in frames)
+        state, stopping = (
+            {name: _unpacked(value) for name, value in part.items()} for part in states
+        )
         return Checkpoint(
-            Saved(rounds, seq, back, tuple(starts), kept),
-            {name: _unpacked(value) for name, value in state.items()},
+            Saved(rounds, seq, back, tuple(starts), kept, stopping),
+            state,
             finished,
             frozenset(done),
             moved,

@@ -9,11 +9,14 @@ from time import perf_counter
 
 from dlag_node.errors import LocalProtocolError, RemoteProtocolError
 from dlag_node.methods.flow import Exchange, Flow, Method, RoundReport
+from dlag_node.methods.state import State, capture, restore
 from dlag_node.rounds.barrier import Barrier
 from dlag_node.rounds.ledger import Ledger
 from dlag_node.rounds.record import Record
+from dlag_node.rounds.stopping import Stopping
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Delta, RoundFrame, Skip
+from dlag_node.wire.limits import MAX_NODES
 
 # A frame of exchange q from a neighbor proves that it has all of ours up to q - 1, and it can be
 # one exchange behind us: two frames an edge are in doubt, never more. Unless it crashes: then it
@@ -54,6 +57,7 @@ class Saved:
     back: int  # rounds that a neighbor may fall back by
     starts: tuple[int, ...]  # first exchanges of as many of the last rounds
     kept: tuple[Outgoing, ...]
+    stopping: State  # of the part of that name
 
 
 class Engine:
@@ -70,17 +74,20 @@ class Engine:
         node: int,
         neighbors: Sequence[int],
         codec: Codec,
+        stopping: Stopping | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.method = method
         self.codec = codec
         self.node = node
         self.barrier = Barrier(neighbors)
+        self.stopping = stopping or Stopping(MAX_NODES)  # no graph has a larger diameter
         self.rounds = 0  # finished
         self.last_record: Record | None = None
         self._ledger = Ledger(node, len(self.barrier.neighbors))
         self._flow: Flow[RoundReport] | None = None
         self.between_rounds = True  # the method is whole: no round has begun since the last ended
+        self._begins = True  # the exchange under way is the first of its round
         self._kept: deque[Outgoing] = deque()
         self._back = 0  # rounds that a neighbor may fall back by, should it crash
         self._starts: deque[int] = deque(maxlen=1)  # first exchanges of the last rounds with any
@@ -108,21 +115,24 @@ class Engine:
         Heavy: the method computes in here.
         """
         started = self._clock()
-        begins = self._flow is None
         try:
             if self._flow is None:
                 self._flow = self.method.round()
                 self.between_rounds = False
+                self._begins = True
                 exchange = next(self._flow)
             else:
                 self._ledger.wait += started - self.progress_at
+                if self._begins:
+                    self.stopping.agreement.hear(self.barrier.words())
+                    self._begins = False
                 exchange = self._flow.send(self.barrier.open())
         except StopIteration as end:
             self._spend(started)
             self._end_round(end.value)
             return None
         outgoing = self._frame(exchange)
-        self._keep(outgoing, begins=begins)
+        self._keep(outgoing)
         self._spend(started)
         return outgoing
 
@@ -154,7 +164,7 @@ class Engine:
         starts = list(self._starts)[-self._back :] if self._back else []
         oldest = min([*starts, self.seq - KEPT_FRAMES])
         kept = tuple(each for each in self._kept if each.frame.seq >= oldest)
-        return Saved(self.rounds, self.seq, self._back, tuple(starts), kept)
+        return Saved(self.rounds, self.seq, self._back, tuple(starts), kept, capture(self.stopping))
 
     def go_on(self, saved: Saved) -> None:
         """Take up where an engine like this one was; its method has been restored already."""
@@ -164,10 +174,11 @@ class Engine:
         self._back = saved.back
         self._starts = deque(saved.starts, maxlen=saved.back + 1)
         self._kept = deque(saved.kept)
+        restore(self.stopping, saved.stopping)
 
-    def _keep(self, outgoing: Outgoing, *, begins: bool) -> None:
+    def _keep(self, outgoing: Outgoing) -> None:
         seq = outgoing.frame.seq
-        if begins:
+        if self._begins:
             self._starts.append(seq)
         kept = self._kept
         kept.append(outgoing)
@@ -187,8 +198,14 @@ class Engine:
             raise LocalProtocolError(f"a round returned {report!r:.60}")
         self.last_record = self._ledger.close(self.rounds, report)
         self.rounds += 1
+        self.stopping.close(self.method.theta)
         self._flow = None
         self.between_rounds = True
+
+    @property
+    def _word(self) -> int:
+        """What to tell of stopping: once a round, in its first exchange."""
+        return self.stopping.agreement.word if self._begins else 0
 
     def _frame(self, exchange: Exchange) -> Outgoing:
         if exchange.to is not None:
@@ -196,10 +213,10 @@ class Engine:
         seq = self.barrier.seq
         frame: RoundFrame
         if exchange.payload is None:
-            frame = Skip(seq)
+            frame = Skip(seq, self._word)
         else:
             exchange.payload.flags.writeable = False  # given away: the simulator shares the object
-            frame = Delta(seq, exchange.payload, exchange.rounded)
+            frame = Delta(seq, exchange.payload, exchange.rounded, self._word)
         raw = self.codec.encode(frame)
         self._ledger.count(frame, raw)
         return Outgoing(frame, raw)
@@ -214,8 +231,8 @@ class Engine:
         if exchange.payload is None or not to:
             return self._frame(Exchange(None))
         exchange.payload.flags.writeable = False
-        frame = Delta(self.seq, exchange.payload, exchange.rounded)
-        silence = Skip(self.seq)
+        frame = Delta(self.seq, exchange.payload, exchange.rounded, self._word)
+        silence = Skip(self.seq, self._word)
         raw, raw_silence = self.codec.encode(frame), self.codec.encode(silence)
         self._ledger.count_some(frame, raw, raw_silence, len(to))
         return Outgoing(frame, raw, to, silence, raw_silence)

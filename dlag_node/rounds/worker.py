@@ -7,6 +7,7 @@ from dlag_node.methods import Neighborhood, Worker, build_method, parse_method
 from dlag_node.methods.worker import Everyone
 from dlag_node.problems import Problem, loss_named, shard_from
 from dlag_node.rounds.engine import Engine
+from dlag_node.rounds.stopping import Stopping
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Assignment, Census, Enrol
 
@@ -35,7 +36,13 @@ def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem) -> Engine
     )
     method = build_method(parse_method(assignment.method, assignment.preset), worker)
     neighbors = [peer.node for peer in assignment.peers]
-    return Engine(method, node=enrol.node, neighbors=neighbors, codec=Codec(method.width))
+    return Engine(
+        method,
+        node=enrol.node,
+        neighbors=neighbors,
+        codec=Codec(method.width),
+        stopping=Stopping(assignment.diameter, assignment.tol),
+    )
 
 
 def _everyone(census: Census | None) -> Everyone | None:

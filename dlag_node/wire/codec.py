@@ -23,7 +23,7 @@ from dlag_node.wire.frames import (
     Who,
     all_finite,
 )
-from dlag_node.wire.limits import FLOAT_BYTES, MAX_SEQ, MAX_WIDTH, frame_limit
+from dlag_node.wire.limits import FLOAT_BYTES, MAX_SEQ, MAX_WIDTH, MAX_WORD, frame_limit
 from dlag_node.wire.schema import build, pack, shown, unpack_array
 
 _Control = Hello | Need | Who | Refuse | Done | Abort
@@ -39,7 +39,8 @@ class Codec:
     """Encodes and decodes the frames of one run, whose vectors have `width` entries.
 
     On the wire a Delta is `[1, seq, bin]`, `bin` being the vector's 8 * width bytes, a Skip is
-    `[2, seq]`, a rounded Delta `[10, seq, form, bin]`; every other frame is written by the schema.
+    `[2, seq]`, a rounded Delta `[10, seq, form, bin]`; a word on stopping, if any, comes last.
+    Every other frame is written by the schema.
     """
 
     def __init__(self, width: int) -> None:
@@ -64,13 +65,11 @@ class Codec:
                     f"expected {self.width} finite float64"
                 )
             if frame.rounded is not None:
-                return self._rounded(frame.seq, frame.rounded)
+                return self._rounded(frame, frame.rounded)
             body = vector.astype(_FLOAT) if _SWAP else np.ascontiguousarray(vector)
-            raw: bytes = self._packer.pack((1, frame.seq, body.data.cast("B")))
-            return raw
+            return self._packed((1, frame.seq, body.data.cast("B")), frame.word)
         if type(frame) is Skip:
-            token: bytes = self._packer.pack((2, frame.seq))
-            return token
+            return self._packed((2, frame.seq), frame.word)
         return pack(frame)
 
     def decode(self, raw: bytes, peer: object) -> Frame:
@@ -85,14 +84,16 @@ class Codec:
         return build(kind, items[1:], peer=peer)
 
     def _round_frame(self, items: list[object], peer: object) -> RoundFrame:
-        code, size = items[0], len(items)
-        if size != _FIELDS[code]:
+        code, size, word = items[0], len(items), 0
+        if size == _FIELDS[code] + 1:
+            word = self._word(items[-1], peer)
+        elif size != _FIELDS[code]:
             raise RemoteProtocolError(f"{peer} sent a round frame of {size} fields")
         seq = items[1]
         if type(seq) is not int or not 0 <= seq < MAX_SEQ:
             raise RemoteProtocolError(f"{peer} sent exchange {shown(seq)}, expected 0 to {MAX_SEQ}")
         if code == 2:
-            return Skip(seq)
+            return Skip(seq, word)
         rounded = None
         if code == Delta.CODE:
             # read-only: the bytes are ours alone
@@ -108,7 +109,7 @@ class Codec:
             raise RemoteProtocolError(
                 f"{peer} sent exchange {seq} with entries that are not finite"
             )
-        return Delta(seq, vector, rounded)
+        return Delta(seq, vector, rounded, word)
 
     @staticmethod
     def _body(body: object, size: int, seq: int, peer: object) -> bytes:
@@ -118,6 +119,17 @@ class Codec:
         found = f"{len(body)} bytes" if type(body) is bytes else f"a {type(body).__name__}"
         raise RemoteProtocolError(f"{peer} sent exchange {seq} with {found}, expected {size} bytes")
 
-    def _rounded(self, seq: int, vector: Rounded) -> bytes:
-        raw: bytes = self._packer.pack((Delta.ROUNDED_CODE, seq, vector.form.code, vector.body))
+    @staticmethod
+    def _word(word: object, peer: object) -> int:
+        """A word about stopping, if it is one; 0 is told by leaving it out."""
+        if type(word) is not int or not 0 < abs(word) <= MAX_WORD:
+            raise RemoteProtocolError(f"{peer} sent {shown(word)} where a word on stopping was due")
+        return word
+
+    def _rounded(self, frame: Delta, vector: Rounded) -> bytes:
+        items = (Delta.ROUNDED_CODE, frame.seq, vector.form.code, vector.body)
+        return self._packed(items, frame.word)
+
+    def _packed(self, items: tuple[object, ...], word: int) -> bytes:
+        raw: bytes = self._packer.pack((*items, word) if word else items)
         return raw

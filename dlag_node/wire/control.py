@@ -162,6 +162,9 @@ class Assignment:
     method: str
     preset: str
     rounds: int
+    tol: float | None  # all stop once every theta_i has come to rest within this
+    max_seconds: float | None  # all stop once somebody has been at it for so long
+    diameter: int  # of the graph
     seed: int
     own_weight: float  # U_ii
     peers: tuple[Peer, ...]  # ascending id
@@ -175,6 +178,9 @@ class Assignment:
         ids = [peer.node for peer in self.peers]
         require(ids == sorted(set(ids)), f"peers are {ids}, not in ascending id")
         require(self.rounds >= 1, f"rounds is {self.rounds}")
+        require(self.tol is None or self.tol > 0, f"tol is {self.tol}")
+        require(self.max_seconds is None or self.max_seconds > 0, f"seconds: {self.max_seconds}")
+        require(1 <= self.diameter < MAX_NODES, f"diameter is {self.diameter}")
         require(self.seed >= 0, f"seed is {self.seed}")
         numbers = (self.own_weight, self.mu_min, self.L_max, self.L_sample, *self.spectrum)
         weights = [peer.weight for peer in self.peers]

@@ -26,7 +26,8 @@ Array = NDArray[np.float64]
 class Delta:
     """A vector for exchange `seq`: little-endian float64 on the wire, all finite.
 
-    Where it was rounded, `rounded` holds the shorter body that travels in its place.
+    Where it was rounded, `rounded` holds the shorter body that travels in its place. `word` is what
+    the sender knows of stopping (`rounds.agreement`); 0 is not sent.
     """
 
     CODE: ClassVar[int] = 1
@@ -34,6 +35,7 @@ class Delta:
     seq: int
     vector: Array
     rounded: Rounded | None = None
+    word: int = 0
 
     @property
     def payload_bytes(self) -> int:
@@ -47,6 +49,7 @@ class Skip:
 
     CODE: ClassVar[int] = 2
     seq: int
+    word: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ MAX_TEXT = 2_000  # characters of a reason, a method's text, an address
 KEY_BYTES = 32  # of a public key
 MAX_SEQ = 2**53  # exchanges in a run
 MAX_BACK = 2_000  # rounds that a node may fall back by: its neighbors keep their frames
+MAX_WORD = 3 * MAX_NODES  # about stopping, either side of 0: three reasons, a diameter of rounds
 MAX_FIELDS = 16  # of a message, its code included; only an assignment has longer arrays in it
 CHUNK_BYTES = 1 << 20  # one piece of a shard
 MAX_CONTROL_BYTES = CHUNK_BYTES + 4_096  # a chunk and its envelope; an assignment's spectrum fits

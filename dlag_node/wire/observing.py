@@ -46,6 +46,7 @@ class Farewell:
     resident: int
     seconds: float  # from the first round's begin to the last one's end
     refused: int  # frames that were dropped, from neighbors and strangers
+    ended: str  # why: "rounds", the horizon, or what all agreed to stop for
 
 
 @dataclass(frozen=True, slots=True)

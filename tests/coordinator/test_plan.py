@@ -71,6 +71,8 @@ CHANGES: dict[str, object] = {
     "data": None,  # a file of the test's
     "shards": "even",
     "rounds": 4_999,
+    "tol": 1e-6,
+    "max_seconds": 60.0,
     "seed": 1,
 }
 

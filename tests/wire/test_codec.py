@@ -28,13 +28,14 @@ from dlag_node.wire import (
     Who,
 )
 from dlag_node.wire.codec import Codec
-from dlag_node.wire.limits import MAX_BACK, MAX_NODES, MAX_SEQ, MAX_TEXT, MAX_WIDTH
+from dlag_node.wire.limits import MAX_BACK, MAX_NODES, MAX_SEQ, MAX_TEXT, MAX_WIDTH, MAX_WORD
 
 DIM = 13
 CODEC = Codec(DIM)
 SEQS = st.integers(0, MAX_SEQ - 1)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)  # subnormals and -0.0 among them
 TEXTS = st.text(max_size=40)
+WORDS = st.integers(-MAX_WORD, MAX_WORD)
 HELLOS = {
     "version": st.integers(-(2**63), 2**64 - 1),
     "run": TEXTS,
@@ -87,9 +88,23 @@ def test_the_edges_of_float64_come_back_bit_for_bit() -> None:
     assert back.vector.tobytes() == np.array(EDGES).tobytes()
 
 
-@given(seq=SEQS)
-def test_a_skip_comes_back(seq: int) -> None:
-    assert CODEC.decode(CODEC.encode(Skip(seq)), "neighbor 1") == Skip(seq)
+@given(seq=SEQS, word=WORDS)
+def test_a_skip_comes_back(seq: int, word: int) -> None:
+    assert CODEC.decode(CODEC.encode(Skip(seq, word)), "neighbor 1") == Skip(seq, word)
+
+
+@given(seq=SEQS, word=WORDS, name=st.sampled_from([None, *FORMS]))
+def test_a_word_on_stopping_takes_its_own_bytes_and_nothing_else(
+    seq: int, word: int, name: str | None
+) -> None:
+    vector = None if name is None else rounded(np.ones(DIM), FORMS[name])
+    plain = CODEC.encode(Delta(seq, np.ones(DIM), vector))
+    raw = CODEC.encode(Delta(seq, np.ones(DIM), vector, word))
+    back = CODEC.decode(raw, "neighbor 1")
+    assert isinstance(back, Delta)
+    assert back.word == word
+    assert CODEC.encode(back) == raw
+    assert len(raw) - len(plain) == (len(msgpack.packb(word)) if word else 0)
 
 
 @given(frame=CONTROL)
@@ -117,6 +132,11 @@ def test_a_strided_vector_is_written_as_its_entries() -> None:
         (Skip(128), 4),  # uint8, 2
         (Skip(65_536), 7),  # uint32, 5
         (Skip(MAX_SEQ - 1), 11),  # uint64, 9
+        (Skip(0, 18), 4),  # a word on stopping from -32 to 127, 1
+        (Skip(0, -24), 4),
+        (Skip(0, -33), 5),  # int8, 2
+        (Skip(0, 128), 5),
+        (Delta(300, np.ones(DIM), word=7), 112),
         (Who(), 2),
     ],
     ids=repr,
@@ -215,9 +235,17 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "long text as code": (packed("x" * 5_000), f"a frame of unknown type '{'x' * 40}'"),
     "a code of the coordinator": (packed(20, 1, None), "a frame of unknown type 20"),
     "delta of 2 fields": (packed(1, 3), "a round frame of 2 fields"),
-    "delta of 4 fields": (packed(1, 3, body(), 0), "a round frame of 4 fields"),
+    "delta of 5 fields": (packed(1, 3, body(), 1, 1), "a round frame of 5 fields"),
+    "delta with word 0": (packed(1, 3, body(), 0), "sent 0 where a word on stopping was due"),
     "skip of 1 field": (packed(2), "a round frame of 1 fields"),
-    "skip with a payload": (packed(2, 3, body()), "a round frame of 3 fields"),
+    "skip with a payload": (
+        packed(2, 3, body()),
+        "a bytes of 104 where a word on stopping was due",
+    ),
+    "skip of 4 fields": (packed(2, 3, 1, 1), "a round frame of 4 fields"),
+    "skip with True": (packed(2, 3, True), "sent True where a word on stopping was due"),
+    "a word too large": (packed(2, 3, 30_001), "sent 30001 where a word on stopping was due"),
+    "a word too small": (packed(2, 3, -30_001), "sent -30001 where a word on stopping was due"),
     "float seq": (packed(2, 3.0), "sent exchange 3.0, expected 0 to 9007199254740992"),
     "negative seq": (packed(2, -1), "sent exchange -1, expected"),
     "huge seq": (packed(2, MAX_SEQ), "sent exchange 9007199254740992, expected"),
@@ -237,7 +265,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "inf": (packed(1, 3, body(math.inf)), "exchange 3 with entries that are not finite"),
     "-inf": (packed(1, 3, body(-math.inf, 0)), "exchange 3 with entries that are not finite"),
     "rounded of 3 fields": (packed(10, 3, bytes(52)), "a round frame of 3 fields"),
-    "rounded of 5 fields": (packed(10, 3, 1, bytes(52), 0), "a round frame of 5 fields"),
+    "rounded of 6 fields": (packed(10, 3, 1, bytes(52), 1, 1), "a round frame of 6 fields"),
     "rounded in form 0": (packed(10, 3, 0, bytes(52)), "exchange 3 in form 0"),
     "rounded in form 4": (packed(10, 3, 4, bytes(15)), "exchange 3 in form 4"),
     "rounded in form True": (packed(10, 3, True, bytes(52)), "exchange 3 in form True"),

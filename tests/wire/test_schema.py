@@ -102,6 +102,9 @@ ASSIGNMENTS = st.builds(
     method=TEXTS,
     preset=TEXTS,
     rounds=st.integers(1, 2**40),
+    tol=st.none() | st.floats(1e-300, 1.0),
+    max_seconds=st.none() | st.floats(0.1, 1e9),
+    diameter=st.integers(1, MAX_NODES - 1),
     seed=st.integers(0, 2**63),
     own_weight=FLOATS,
     peers=PEERS,
@@ -126,7 +129,7 @@ MESSAGES = st.one_of(
     st.builds(Abort, TEXTS),
     st.builds(Ready, WIDE, WIDE, FLOATS, WIDE),
     st.builds(Snapshots, WIDE, WIDE, WIDE, WIDE, WIDE, st.binary(max_size=80)),
-    st.builds(Farewell, WIDE, WIDE, WIDE, FLOATS, WIDE, FLOATS, WIDE),
+    st.builds(Farewell, WIDE, WIDE, WIDE, FLOATS, WIDE, FLOATS, WIDE, TEXTS),
     st.builds(Horizon, WIDE, st.booleans()),
 )
 
@@ -186,6 +189,9 @@ def assignment() -> Assignment:
         method="dlag",
         preset="paper",
         rounds=5,
+        tol=1e-6,
+        max_seconds=None,
+        diameter=3,
         seed=0,
         own_weight=1.0,
         peers=(Peer(1, "tcp://h:1", -0.5), Peer(4, "tcp://h:2", -0.5)),
