@@ -39,6 +39,7 @@ bench: setup  ## the yardsticks; prints ratios, takes minutes
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/survival.py
+	$(BIN)/python benchmarks/flood.py
 
 lock:  ## pin every dependency again, with hashes
 	$(PYTHON) -m venv $(VENV)-lock

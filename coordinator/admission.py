@@ -16,7 +16,8 @@ _Stamp = tuple[int, int]
 class Admission:
     """The list of admitted keys, and the tokens that are left.
 
-    The list is read again whenever it has changed: keys can be added while the coordinator runs.
+    The list is read again whenever it has changed, or has come to be: keys can be added while the
+    coordinator runs.
     """
 
     def __init__(self, admitted: Path, tokens: Path | None = None) -> None:
@@ -26,8 +27,10 @@ class Admission:
         self._tokens_path = tokens
         if tokens is not None:
             read_tokens(tokens)  # a mistake is to show now
-        if tokens is None or admitted.exists():
+        if admitted.exists():
             self._admitted = read_admitted(admitted)
+        else:
+            log.info("%s is not there yet: no key is admitted", admitted)
 
     def passes(self, key: bytes) -> bool:
         """Whether a key may say a word: it is admitted, or its first word may be a token."""

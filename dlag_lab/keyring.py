@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from coordinator.admission import Admission
 from dlag_node.trust.cli import ADMITTED, COORDINATOR, make_mesh, node_key
-from dlag_node.trust.keys import make_pair, public_path, read_admitted
+from dlag_node.trust.keys import make_pair, public_path
 
 _LABORATORY = "laboratory.key"
 
@@ -20,7 +21,7 @@ class Keyring:
         self._folder = folder
         make_mesh(folder, nodes)
         self.laboratory = make_pair(folder / _LABORATORY)
-        self.nodes = read_admitted(folder / ADMITTED)
+        self.speakers = Speakers(Admission(folder / ADMITTED))
 
     @property
     def coordinator_flags(self) -> list[str]:
@@ -42,3 +43,25 @@ class Keyring:
             for path in self._folder.glob(pattern):
                 path.unlink()
         self._folder.rmdir()
+
+
+class Speakers:
+    """Which key speaks for which node: as the list of admitted keys says, or who came first."""
+
+    def __init__(self, admission: Admission) -> None:
+        self.admits = admission.admits
+        self._admission = admission
+        self._key_of: dict[int, bytes] = {}
+        self._node_of: dict[bytes, int] = {}
+
+    def may(self, key: bytes | None, node: int) -> bool:
+        """Whether what this key tells of that node is to be taken."""
+        if key is None or not self.admits(key):
+            return False
+        bound = self._admission.bound_to(key)
+        if bound is not None or node in self._admission.others_than(key):
+            return bound == node
+        if key in self._node_of or node in self._key_of:
+            return self._node_of.get(key) == node
+        self._node_of[key], self._key_of[node] = node, key
+        return True

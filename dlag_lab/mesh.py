@@ -116,7 +116,7 @@ class LocalMesh:
         with self._hosts.at_laboratory():
             self._socket.bind(self._hosts.laboratory)
         observer = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        gate.open(self._keys.nodes.__contains__, expected=self._nodes)
+        gate.open(self._keys.speakers.admits, expected=self._nodes)
         try:
             async with Launcher(self._hosts.netns, self._hosts.environment) as launcher:
                 self._answer_bell(launcher)
@@ -226,7 +226,7 @@ class LocalMesh:
         try:
             who = f"peer {peer.hex()}"
             message = unpack(frames[-1].bytes, FROM_NODE, limit=_LIMIT, peer=who)
-            if self._keys.nodes.get(key_of(frames[0]) or b"") != message.node:
+            if not self._keys.speakers.may(key_of(frames[0]), message.node):
                 raise RemoteProtocolError(f"{who} speaks for node {message.node} with another key")
         except RemoteProtocolError as exc:
             log.warning("dropped: %s", exc)

@@ -19,6 +19,7 @@ from contextlib import suppress
 import zmq
 
 from dlag_node.errors import ConfigError, RemoteProtocolError
+from dlag_node.net.introduction import Introduction, Refused
 from dlag_node.net.routes import Link, Routes
 from dlag_node.net.sockets import (
     NOBLOCK,
@@ -40,7 +41,6 @@ from dlag_node.trust.strangers import Strangers
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
 from dlag_node.wire.frames import Delta, Frame, Hello, Refuse, RoundFrame, Skip, Welcome, Who
-from dlag_node.wire.limits import PROTOCOL
 
 log = logging.getLogger(__name__)
 
@@ -107,10 +107,9 @@ class Links:
         `address` is where others reach us, `back` how many rounds we may fall back by. With
         `call_all` every neighbor is called: we are back, and may not be where we were.
         """
-        self._node, self._run, self._config = node, run, config
-        self._told, self._back = address or self.address, back
-        self._codec = codec
-        self._position, self._deliver = position, deliver
+        told = address or self.address
+        self._introduction = Introduction(node, run, config, position, back, told)
+        self._codec, self._deliver = codec, deliver
         self._control, self._opened = control, opened
         self._links = {peer.node: Link(peer.node, peer.address, peer.key) for peer in peers}
         if self._gate is not None:
@@ -147,12 +146,12 @@ class Links:
 
     def whereabouts(self, neighbor: int) -> str:
         """Which address was tried from where: for who must find out why a link is not up."""
-        link = self._links[neighbor]
+        link, told = self._links[neighbor], self._introduction.address
         if link.up:
             return f"{link} at {link.address} was there and is silent now"
         if link.ours is not None:
             return f"{link} has not answered our calls to {link.address} from {self.address}"
-        return f"{link} at {link.address} has not called us: we told it {self._told}"
+        return f"{link} at {link.address} has not called us: we told it {told}"
 
     def greet(self, neighbor: int) -> None:
         """Say Hello on a link that we opened; where the neighbor calls us, wait for its call.
@@ -161,7 +160,7 @@ class Links:
         that somebody repeated or changed: that one is gone, and we call anew.
         """
         link = self._links[neighbor]
-        if link.ours is not None and not self._reply(link.ours, self._words(Hello)):
+        if link.ours is not None and not self._reply(link.ours, self._introduction.words(Hello)):
             dead_end = self._routes.drop_call(link)
             if dead_end is not None:
                 with suppress(zmq.ZMQError):  # where libzmq has forgotten it too
@@ -276,20 +275,20 @@ class Links:
                 raise RemoteProtocolError(f"{peer} sent a {type(frame).__name__} before its hello")
             link = self._links.get(frame.node)
             if link is None:
-                raise _Refused(f"node {frame.node} is none of our {len(self._links)} neighbors")
+                raise Refused(f"node {frame.node} is none of our {len(self._links)} neighbors")
             if key != link.key:
-                raise _Refused(f"node {frame.node} has another key")
+                raise Refused(f"node {frame.node} has another key")
             self._introduce(link, route, frame)
         except RemoteProtocolError as exc:
-            if isinstance(exc, _Refused) and self._strangers.may_answer(route):
+            if isinstance(exc, Refused) and self._strangers.may_answer(route):
                 self._reply(route, Refuse(str(exc)))
             self._strangers.drop(peer, exc)
 
     def _introduce(self, link: Link, route: bytes, words: Hello) -> None:
         """The other end has told who it is: check it, answer a Hello, and open the link."""
-        self._check(words)
+        self._introduction.check(words)
         if words.node != link.node:
-            raise _Refused(f"we called node {link.node}, node {words.node} answered")
+            raise Refused(f"we called node {link.node}, node {words.node} answered")
         self._routes.take(link, route)
         if words.address != link.address and is_address(words.address):
             log.info("neighbor %d is at %s now, not %s", link.node, words.address, link.address)
@@ -298,27 +297,8 @@ class Links:
             if dead_end is not None:
                 self.socket.disconnect(dead_end)
         if type(words) is Hello:
-            self.send(link.node, self._words(Welcome))
+            self.send(link.node, self._introduction.words(Welcome))
         self._opened(link.node, words)
-
-    def _check(self, words: Hello) -> None:
-        if words.version != PROTOCOL:
-            raise _Refused(f"protocol version {words.version}, ours is {PROTOCOL}")
-        if words.run != self._run:
-            raise _Refused(f"run id {words.run[:40]!r}, ours is {self._run}")
-        if words.config != self._config:
-            raise _Refused(f"configuration hash {words.config[:12]!r}, ours is {self._config:.12}")
-
-    def _words(self, kind: type[Hello]) -> Hello:
-        return kind(
-            PROTOCOL,
-            self._run,
-            self._config,
-            self._node,
-            self._position(),
-            self._back,
-            self._told,
-        )
 
     def _reply(self, route: bytes, frame: Frame) -> bool:
         raw = self._codec.encode(frame)
@@ -340,7 +320,3 @@ class Links:
             log.debug("%s cannot be reached now: %s", route.hex(), exc)
             return False
         return True
-
-
-class _Refused(RemoteProtocolError):
-    """A peer that does not belong to this run."""

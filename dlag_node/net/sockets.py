@@ -26,7 +26,6 @@ SNDMORE = int(zmq.SNDMORE)
 
 _HEARTBEAT_MS = 1_000
 _HEARTBEAT_TIMEOUT_MS = 3_000
-_HANDSHAKE_MS = 10_000  # then a connection that has not told who it is is closed
 _RECONNECT_MS = 50
 _RECONNECT_MAX_MS = 1_000
 _ADDRESS = re.compile(
@@ -48,7 +47,6 @@ def open_socket(context: zmq.Context[Socket], kind: int, *, limit: int) -> Socke
     opened.setsockopt(zmq.MAXMSGSIZE, limit)
     opened.setsockopt(zmq.HEARTBEAT_IVL, _HEARTBEAT_MS)
     opened.setsockopt(zmq.HEARTBEAT_TIMEOUT, _HEARTBEAT_TIMEOUT_MS)
-    opened.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
     opened.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
     opened.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MAX_MS)
     if kind == zmq.ROUTER:

@@ -12,9 +12,12 @@ import zmq
 
 from dlag_node.trust.keys import KeyPair
 
+HANDSHAKE_MS = 10_000  # then a connection that has not told who it is is closed
+
 
 def listen_with(opened: zmq.Socket[Any], pair: KeyPair) -> None:
     """Who calls at the addresses bound from now on must know our key, and pass the gate."""
+    opened.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
     opened.setsockopt(zmq.CURVE_SERVER, 1)
     _be(opened, pair)
 

@@ -130,10 +130,18 @@ def test_neighbors_learn_each_others_keys(folder: Path) -> None:
     ]
 
 
+def test_a_list_may_come_later(tmp_path: Path) -> None:
+    admission = Admission(tmp_path / "admitted")
+    assert not admission.admits(ALICE)
+    admit(tmp_path / "admitted", {ALICE: None})
+    assert admission.admits(ALICE)
+
+
 def test_a_list_that_is_none_is_noticed_at_once(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"cannot read .*admitted"):
+    (tmp_path / "admitted").write_text("nobody")
+    with pytest.raises(ConfigError, match="admitted, line 1: 'nobody': expected a public key"):
         Admission(tmp_path / "admitted")
-    (tmp_path / "admitted").touch()
+    (tmp_path / "admitted").write_text("")
     (tmp_path / "tokens").write_text("plain words")
     with pytest.raises(ConfigError, match="tokens: expected lines of 64 hexadecimal digits"):
         Admission(tmp_path / "admitted", tmp_path / "tokens")

@@ -8,6 +8,7 @@ the first error that we do not name.
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import sys
@@ -50,7 +51,9 @@ class Fuzzed:
         names = ("codec", "control", "checkpoint", "hand-shake")
         counts = ", ".join(f"{name} {n:,}" for name, n in zip(names, self.count, strict=True))
         seconds = perf_counter() - self._begun
-        line = f"{sum(self.count):,} frames in {seconds:.0f} s ({counts}), resident {resident()} kB"
+        gc.collect()
+        memory = f"resident {resident()} kB, {sys.getallocatedblocks():,} blocks of Python's"
+        line = f"{sum(self.count):,} frames in {seconds:.0f} s ({counts}), {memory}"
         os.write(1, f"{line}\n".encode())
 
 
