@@ -47,6 +47,9 @@ FLAGS: dict[str, Any] = {
         "even, uneven:a,b (sizes by U[a,b]) or labels:alpha (Dirichlet label skew).",
         env="SHARDS",
     ),
+    "without": _flag(
+        str, "Plan without these nodes and their samples, as in 7,9; ids close up.", env="WITHOUT"
+    ),
     "rounds": _flag(int, "Rounds to run; with a target, the most.", env="ROUNDS"),
     "tol": _flag(
         float | None,

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from coordinator.datasets import Dataset, load_dataset
 from coordinator.shards import split
+from coordinator.without import data_left, graph_left, parse_without
 from dlag_node.errors import ConfigError
 from dlag_node.graphs.spectrum import Spectrum, spectrum_of
 from dlag_node.graphs.topology import Graph, parse_topology
@@ -34,6 +35,7 @@ class RunSettings:
     data: str = "heart"
     data_dir: str | None = None
     shards: str = "uneven:1,10"
+    without: str = ""  # ids of workers that are lost, with their samples
     rounds: int = 5_000
     tol: float | None = None
     max_seconds: float | None = None
@@ -56,7 +58,9 @@ class Plan:
     def __init__(self, settings: RunSettings) -> None:
         self.settings = settings
         self.run = uuid4().hex  # names this very run: frames of another one are refused
-        self.graph: Graph = parse_topology(settings.topology, seed=settings.seed)
+        whole = parse_topology(settings.topology, seed=settings.seed)
+        self.lost = parse_without(settings.without, whole.nodes)
+        self.graph: Graph = graph_left(whole, self.lost) if self.lost else whole
         if self.graph.nodes > MAX_NODES:
             raise ConfigError(f"{self.graph.nodes} nodes: the limit is {MAX_NODES}")
         self.U = gossip_matrix(self.graph, settings.weights)
@@ -65,8 +69,10 @@ class Plan:
         data_dir = None if settings.data_dir is None else Path(settings.data_dir)
         self.dataset: Dataset = load_dataset(settings.data, self.loss, data_dir=data_dir)
         self.parts = split(
-            settings.shards, self.dataset.labels, nodes=self.graph.nodes, seed=settings.seed
+            settings.shards, self.dataset.labels, nodes=whole.nodes, seed=settings.seed
         )
+        if self.lost:
+            self.dataset, self.parts = data_left(self.dataset, self.parts, self.lost)
 
     @property
     def nodes(self) -> int:

@@ -32,6 +32,7 @@ from dlag_lab.options import (
 )
 from dlag_lab.outlook import outlook
 from dlag_lab.paper.cli import app as paper
+from dlag_lab.replan import replan
 from dlag_lab.report import print_report, write_report
 from dlag_lab.resuming import settings_of
 from dlag_lab.running import ask_to_stop
@@ -117,6 +118,32 @@ def resume(
         resume=True,
     )
     _execute(request, json=json, figures=figures)
+
+
+@app.command("replan")
+def replan_run(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run with --checkpoint.")],
+    without: Annotated[str, typer.Option(help="Nodes that never come back, as in 7,9.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the new run [default: FOLDER-without-7-9].")
+    ] = None,
+) -> None:
+    """Plan an interrupted run anew without some of its nodes; dlag resume goes on with the rest.
+
+    Their samples leave the problem. The others begin where they were, if the method can.
+    """
+    threadpool_limits(1)
+    out = out or folder.with_name(f"{folder.name}-without-{without.replace(',', '-')}")
+    found = replan(folder, without, out)
+    lost, before = found.samples_lost, found.samples_before
+    typer.echo(f"lost: nodes {list(found.lost)}, and {lost} of {before} samples with them")
+    typer.echo(f"left: {len(found.formerly)} nodes, ids close up: were {list(found.formerly)}")
+    typer.echo(
+        f"they begin where they were after round {found.rounds}"
+        if found.warm
+        else "they begin at 0: " + ("no round was saved" if not found.rounds else "by this method")
+    )
+    typer.echo(f"to go on: dlag resume {out}")
 
 
 @app.command("stop")

@@ -293,7 +293,8 @@ class LocalMesh:
         errors = re.findall(r"ERROR (.*)|^dlag-\w+: (.*)", text, flags=re.MULTILINE)
         said = next((a or b for a, b in reversed(errors)), f"ended with exit code {code}")
         if code < 0 and self._checkpoint:
-            said = f"killed by signal {-code}, and no restart is left: dlag resume goes on"
+            said = f"killed by signal {-code}, and no restart is left: "
+            said += "dlag resume goes on with it, dlag replan without it"
         if code == EXIT_USAGE:
             return ConfigError(said)
         return RunAborted(f"{name}: {said} (log: {path})")
@@ -316,6 +317,7 @@ def settings_argv(settings: RunSettings) -> list[str]:
         "--data": settings.data,
         "--data-dir": settings.data_dir,
         "--shards": settings.shards,
+        "--without": settings.without or None,
         "--rounds": str(settings.rounds),
         "--tol": None if settings.tol is None else repr(settings.tol),
         "--max-seconds": None if settings.max_seconds is None else repr(settings.max_seconds),

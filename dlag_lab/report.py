@@ -116,6 +116,15 @@ def _headline(result: RunResult) -> list[Text]:
         f"seed {run['seed']}" if run.get("seed") is not None else "",
         f"network {run['network']}" if run.get("network") else "",
     ]
+    lines = [Text(", ".join(filter(None, facts)))]
+    if (replanned := run.get("replanned")) is not None:
+        lines.append(
+            Text(
+                f"without workers {replanned['lost']} of a run of {replanned['rounds_before']} "
+                f"rounds: {replanned['samples_lost']} of {replanned['samples_before']} samples are "
+                f"lost; {'warm' if replanned['warm'] else 'cold'} start"
+            )
+        )
     settings = ", ".join(f"{name} {_setting(value)}" for name, value in run["parameters"].items())
     workers = some(result.nodes, "simulated worker" if run.get("mode") == "simulate" else "worker")
     return [
@@ -123,7 +132,7 @@ def _headline(result: RunResult) -> list[Text]:
             f"{result.method} on {run['topology']}: {workers}, {some(len(result.edges), 'edge')}",
             style="bold",
         ),
-        Text(", ".join(filter(None, facts))),
+        *lines,
         Text(f"preset {run['preset']}: {settings}" if settings else f"preset {run['preset']}"),
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from dlag_lab.referee import Referee
 from dlag_node.problems import Problem
 from dlag_node.rounds import Engine
 from dlag_node.rounds.recorder import Recorder
+from dlag_node.rounds.state_folder import Place
 from dlag_node.rounds.worker import engine_for, problem_of
 from dlag_node.wire.control import Report
 from dlag_node.wire.frames import RoundFrame
@@ -131,16 +132,25 @@ class Simulator:
 
 def engines_of(plan: Plan) -> list[Engine]:
     """Every node's engine, built from the very bytes and words that a coordinator would send."""
+    return [engine for _, engine in seats_of(plan, [""] * plan.nodes)]
+
+
+def seats_of(plan: Plan, addresses: Sequence[str]) -> list[tuple[Place, Engine]]:
+    """What a coordinator would tell each node, which listens there, and the engine it makes."""
     enrolments = []
     for node in range(plan.nodes):
         enrol, body = plan.enrolment(node)
-        enrolments.append((enrol, problem_of(enrol, body)))
+        enrolments.append((enrol, body, problem_of(enrol, body)))
     reports = [
-        Report("", f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum) for _, f in enrolments
+        Report(address, f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum)
+        for address, (_, _, f) in zip(addresses, enrolments, strict=True)
     ]
+    assignments = plan.assignments(reports)
     return [
-        engine_for(enrol, assignment, problem)
-        for (enrol, problem), assignment in zip(enrolments, plan.assignments(reports), strict=True)
+        (Place(enrol, assignment, body, address), engine_for(enrol, assignment, problem))
+        for address, assignment, (enrol, body, problem) in zip(
+            addresses, assignments, enrolments, strict=True
+        )
     ]
 
 

@@ -131,6 +131,11 @@ class Admm:
         """It sends x_i."""
         return len(self.x)
 
+    def begin_at(self, theta: Array, g: Array) -> None:
+        """grad f_i(theta) + p = 0 if theta is the minimiser, and everybody knows of it."""
+        self.x, self.p = theta, -g
+        self.channel.begin_at(theta)
+
     def round(self) -> Flow[RoundReport]:
         """One iteration k."""
         known, apart = self.channel.known, self.channel.mixed

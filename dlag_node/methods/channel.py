@@ -136,6 +136,11 @@ class Channel:
         """Exchanges since the neighbors last heard v_i."""
         return 0 if self.rule is None else self.rule.age
 
+    def begin_at(self, v: Array) -> None:
+        """Everybody's copy is v from the start: the mix of one vector is 0, and stays as it is."""
+        for copy in (self.own, *(self._theirs or {}).values()):
+            copy.value = v
+
     def share(self, v: Array, *, always: bool = False) -> Flow[Array]:
         """Tell the neighbors v, or stay silent; hear theirs; returns P_i over the new copies."""
         Q, body = self._delta(v, always=always)

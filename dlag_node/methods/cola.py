@@ -29,7 +29,7 @@ import numpy as np
 
 from dlag_node.errors import ConfigError
 from dlag_node.methods.averaging import plain_averaging
-from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
 from dlag_node.methods.guard import Guard
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Worker
@@ -95,6 +95,13 @@ class Cola:
             "epochs": wanted.epochs,
             "solver": wanted.solver,
         }
+
+    def begin_at(self, theta: Array, g: Array) -> None:
+        """u sums to 2 lambda theta = v; it is that of theta's slopes if that is the minimiser."""
+        f = self._problem
+        self.theta, self.theta_hat = theta, theta
+        self.v = self._curvature * theta
+        self.u = (f.samples / f.n0) * self.v - g
 
     def round(self) -> Flow[RoundReport]:
         """One iteration."""

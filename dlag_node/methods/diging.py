@@ -69,6 +69,10 @@ class Diging:
         """It sends x_i and y_i, one behind the other."""
         return 2 * self.problem.dim
 
+    def begin_at(self, theta: Array, g: Array) -> None:  # noqa: ARG002
+        """y begins at the own gradient wherever x does, and is averaged from there."""
+        self.x = theta
+
     def round(self) -> Flow[RoundReport]:
         """One iteration k; the first computes two gradients."""
         spent = self.problem.samples

@@ -79,6 +79,10 @@ class DualAscent:
         """Deltas of theta and the vectors of the accelerated gossip are as long as theta."""
         return len(self.theta)
 
+    def begin_at(self, theta: Array, g: Array) -> None:
+        """x = g: theta is grad f_i^*(g) if it is the minimiser."""
+        self.theta, self.x, self.y = theta, g, g
+
     def round(self) -> Flow[RoundReport]:
         """Iteration k of the paper's algorithm, lines 2 to 16."""
         solve = self.oracle.exact if self.k == 0 else self.oracle

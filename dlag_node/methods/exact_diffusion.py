@@ -92,6 +92,10 @@ class ExactDiffusion:
         """It sends phi_i."""
         return self.problem.dim
 
+    def begin_at(self, theta: Array, g: Array) -> None:
+        """y makes up for the gradient in each of the local steps."""
+        self.x, self.y = theta, -self.alpha * self.local * g
+
     def round(self) -> Flow[RoundReport]:
         """One iteration k."""
         phi = self.x

@@ -105,6 +105,10 @@ class Extra:
         """It sends x_i."""
         return self.problem.dim
 
+    def begin_at(self, theta: Array, g: Array) -> None:
+        """`_last` as if x had been theta before, with -alpha g for what was mixed until then."""
+        self.x, self._last = theta, theta - self.alpha * g
+
     def round(self) -> Flow[RoundReport]:
         """One iteration k."""
         gradient = self.problem.gradient(self.x)

@@ -138,6 +138,10 @@ class TreeDescent:
         """The last point taken, or the trial."""
         return self.taken if self._output == "taken" else self.trial
 
+    def begin_at(self, theta: Array, g: Array) -> None:  # noqa: ARG002
+        """The first trial is theta: it has no other state to begin with."""
+        self.taken, self.trial = theta, theta
+
     def round(self) -> Flow[RoundReport]:
         """One evaluation of f and its gradient by all workers, and what follows from it."""
         if self.resting:

@@ -70,6 +70,7 @@ CHANGES: dict[str, object] = {
     "lam": 0.02,
     "data": None,  # a file of the test's
     "shards": "even",
+    "without": "3",
     "rounds": 4_999,
     "tol": 1e-6,
     "max_seconds": 60.0,
