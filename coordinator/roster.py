@@ -19,8 +19,9 @@ from dlag_node.wire.control import (
     Join,
     Report,
     Started,
+    Waiting,
 )
-from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.frames import Abort, Refuse, Who
 from dlag_node.wire.limits import CHUNK_BYTES, MAX_TEXT, PROTOCOL
 
 Reply = tuple[bytes, FromCoordinator]  # a peer's routing id and what it is told
@@ -90,7 +91,8 @@ class Roster:
             return self._join(peer, message, key)
         node = self._node_of(peer, key)
         if node is None:
-            return self._refuse(peer, f"a {type(message).__name__} before a Join")
+            # it joined a coordinator before us, which died: it may join us, or needs nobody now
+            return [(peer, Who())] if isinstance(message, Fetch | Report | Waiting) else []
         member = self.members[node]
         if isinstance(message, Started | Finished) and member.stage in _BEYOND[type(message)]:
             return []  # it says so again after a crash

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import zmq
 
-from dlag_node.errors import ConfigError
-from dlag_node.net.bootstrap import Bootstrap
+from dlag_node.errors import ConfigError, RemoteProtocolError
+from dlag_node.net.bootstrap import Bootstrap, Forgotten
 from dlag_node.net.credentials import Credentials
 from dlag_node.net.links import Links
 from dlag_node.net.settings import NodeSettings
@@ -39,6 +39,7 @@ class Arrival:
         self._folder = folder
         self._keys = None if credentials is None else credentials.keys
         self._coordinator: Bootstrap | None = None
+        self._links: Links | None = None  # our socket, once we know how long its frames may be
         if settings.coordinator is not None:
             self._coordinator = Bootstrap(
                 context,
@@ -73,10 +74,22 @@ class Arrival:
                 f"{self._settings.state} holds no place in a run: expected a coordinator's address"
             )
         await coordinator.call()
+        while True:
+            try:
+                return await self._take_place(coordinator)
+            except Forgotten as exc:
+                log.warning("%s: it has begun anew, and so do we", exc)
+
+    async def _take_place(self, coordinator: Bootstrap) -> tuple[Place, Problem, Links, str]:
         enrol, shard = await coordinator.join(self._settings.node)
         problem = problem_of(enrol, shard)
         log.info("node %d: %d samples, %d features", enrol.node, problem.samples, problem.dim)
-        links = self._listen(problem)
+        links = self._links = self._links or self._listen(problem)
+        if links.limit != _limit(problem):
+            raise RemoteProtocolError(
+                f"the coordinator came back with {problem.dim} features, and had another number "
+                "before: start this node again"
+            )
         address = self._settings.advertise or reached_at(links.address, coordinator.endpoint)
         log.info("neighbors reach us at %s", address)
         assignment = await coordinator.report(problem, address)
@@ -113,7 +126,11 @@ class Arrival:
         bind, again = self._settings.bind, None
         if before is not None and bind.endswith(":*"):
             again = f"{bind[:-1]}{port_of(before)}"
-        limit = frame_limit(MAX_VECTORS * problem.dim)
+        limit = _limit(problem)
         links = Links(self._context, bind, limit=limit, rather=again, keys=self._keys)
         self._stack.callback(links.close)
         return links
+
+
+def _limit(problem: Problem) -> int:
+    return frame_limit(MAX_VECTORS * problem.dim)

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 from collections import deque
+from secrets import token_bytes
 from typing import TypeVar
 
 import zmq
@@ -28,8 +29,9 @@ from dlag_node.wire.control import (
     FromNode,
     Join,
     Report,
+    Waiting,
 )
-from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.frames import Abort, Refuse, Who
 from dlag_node.wire.limits import CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_NODES, MAX_TEXT, PROTOCOL
 from dlag_node.wire.schema import pack, unpack
 
@@ -40,6 +42,10 @@ _LINGER_MS = 500  # for the last words; the coordinator may be gone, and that is
 _SAY_AFTER = 5.0  # seconds of silence after which the log says whom we wait for
 
 Expected = TypeVar("Expected", Enrol, Chunk, Assignment)
+
+
+class Forgotten(Exception):
+    """The coordinator that we had joined is gone, and another one is in its place."""
 
 
 class Bootstrap:
@@ -61,8 +67,8 @@ class Bootstrap:
         self._socket = shadow.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
-        if identity is not None:  # who we were before a crash: the place is ours again
-            self._socket.setsockopt(zmq.ROUTING_ID, b"n" + identity)
+        # who we were before a crash, or before the connection broke: the place is ours again
+        self._socket.setsockopt(zmq.ROUTING_ID, b"n" + (identity or token_bytes(16)))
         self._token = None
         if credentials is not None:
             assert credentials.coordinator is not None  # the settings were checked
@@ -77,6 +83,8 @@ class Bootstrap:
 
     async def join(self, wanted: int | None) -> tuple[Enrol, bytearray]:
         """Ask for a place, and fetch the shard that comes with it."""
+        while await self._socket.poll(0):
+            await self._socket.recv_multipart()  # said to us as we were before: of no use now
         self.tell(Join(PROTOCOL, wanted, self._token))
         enrol = await self._hear(Enrol)
         return enrol, await self._fetch(enrol)
@@ -121,6 +129,10 @@ class Bootstrap:
 
     async def _hear(self, expected: type[Expected]) -> Expected:
         message = await self._receive(expected.__name__)
+        while isinstance(message, Enrol) and expected is not Enrol:
+            message = await self._receive(expected.__name__)  # we joined twice: the same place
+        if isinstance(message, Who):
+            raise Forgotten(f"the coordinator at {self.address} does not know us")
         if isinstance(message, Refuse):
             raise PeerRefused(f"the coordinator refused us: {message.reason}")
         if isinstance(message, Abort):
@@ -131,11 +143,16 @@ class Bootstrap:
             )
         return message
 
+    def _wait_on(self, expected: str, level: int) -> None:
+        """Say that we wait; a coordinator that has begun anew answers that it knows us not."""
+        log.log(level, "waiting for the coordinator at %s (%s)", self.address, expected)
+        self.tell(Waiting())
+        loop = asyncio.get_running_loop()
+        self._nag = loop.call_later(_SAY_AFTER, self._wait_on, expected, logging.DEBUG)
+
     async def _receive(self, expected: str) -> FromCoordinator:
         loop = asyncio.get_running_loop()
-        nag = loop.call_later(
-            _SAY_AFTER, log.info, "waiting for the coordinator at %s (%s)", self.address, expected
-        )
+        self._nag = loop.call_later(_SAY_AFTER, self._wait_on, expected, logging.INFO)
         heard = asyncio.ensure_future(self._socket.recv_multipart())
         failed = asyncio.ensure_future(self._handshake.failed())
         try:
@@ -153,7 +170,7 @@ class Bootstrap:
         finally:
             heard.cancel()
             failed.cancel()
-            nag.cancel()
+            self._nag.cancel()
         return unpack(
             b"".join(parts),
             FROM_COORDINATOR,

@@ -80,6 +80,7 @@ class Links:
         except ConfigError:
             self.close()
             raise
+        self.limit = limit
         self.control_bytes = 0
         self._watched = [(self.socket, POLLIN)]
         self._links: dict[int, Link] = {}

@@ -7,6 +7,8 @@ Fetch (k)    ->
              <-           Chunk (k)        the shard's bytes, piece by piece
 Report       ->                            sample count and constants of f_i: never a sample
              <-           Assignment       once all have reported: neighbors, row of U, constants
+Waiting      ->                            now and then: no answer, unless
+             <-           Who              the coordinator has begun anew and does not know the node
 Started, Finished or Failed  ->            for the operator's eyes; nobody waits for them
 """
 
@@ -16,7 +18,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.frames import Abort, Refuse, Who
 from dlag_node.wire.limits import (
     CHUNK_BYTES,
     FLOAT_BYTES,
@@ -213,12 +215,19 @@ class Failed:
         require(len(self.reason) <= MAX_TEXT, "the reason is too long")
 
 
-FromNode = Join | Fetch | Report | Started | Finished | Failed
-FromCoordinator = Enrol | Chunk | Assignment | Refuse | Abort
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The node has been waiting for the coordinator's next word for a while."""
+
+    CODE: ClassVar[int] = 29
+
+
+FromNode = Join | Fetch | Report | Started | Finished | Failed | Waiting
+FromCoordinator = Enrol | Chunk | Assignment | Refuse | Abort | Who
 
 FROM_NODE: dict[int, type[FromNode]] = {
-    kind.CODE: kind for kind in (Join, Fetch, Report, Started, Finished, Failed)
+    kind.CODE: kind for kind in (Join, Fetch, Report, Started, Finished, Failed, Waiting)
 }
 FROM_COORDINATOR: dict[int, type[FromCoordinator]] = {
-    kind.CODE: kind for kind in (Enrol, Chunk, Assignment, Refuse, Abort)
+    kind.CODE: kind for kind in (Enrol, Chunk, Assignment, Refuse, Abort, Who)
 }

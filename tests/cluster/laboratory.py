@@ -38,10 +38,10 @@ class Laboratory:
         self._socket.bind(LOOPBACK)
         self.stack = ExitStack()
 
-    def start_coordinator(self) -> None:
+    def start_coordinator(self, bind: str = LOOPBACK) -> None:
         flags = [f"--{name}={value}" for name, value in self.settings.items()]
         self.coordinator = self.stack.enter_context(
-            command("dlag-coordinator", *flags, "--bind", LOOPBACK)
+            command("dlag-coordinator", *flags, "--bind", bind)
         )
         line = read_until(self.coordinator, "listening on tcp://")
         self.address = line.split("listening on ")[1].split()[0]

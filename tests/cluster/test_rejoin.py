@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -176,6 +177,37 @@ def test_a_node_waits_for_its_coordinator_and_says_so(tmp_path: Path) -> None:
         os.kill(lab.coordinator.pid, signal.SIGCONT)
         lab.start(1)
         lab.finish()
+
+
+def test_a_coordinator_killed_before_the_start_may_come_back_empty(tmp_path: Path) -> None:
+    """The node that had joined says that it waits, joins the new one, and the run is whole."""
+    with laboratory(tmp_path, topology="path:2", rounds=10) as lab:
+        first = lab.start(0)
+        read_until(first, "neighbors reach us at")
+        lab.coordinator.kill()
+        lab.coordinator.wait(DEADLINE)
+        read_until(first, "waiting for the coordinator at tcp://127.0.0.1:")
+        lab.start_coordinator(bind=lab.address)
+        read_until(first, "does not know us: it has begun anew, and so do we")
+        lab.start(1)
+        lab.finish()
+        assert lab.coordinator.wait(DEADLINE) == 0
+
+
+def test_a_coordinator_killed_after_the_start_may_come_back_empty_and_is_not_confused(
+    lab: Laboratory,
+) -> None:
+    """What the nodes of the old run tell it in the end is none of its business."""
+    lab.coordinator.kill()
+    lab.coordinator.wait(DEADLINE)
+    lab.start_coordinator(bind=lab.address)
+    lab.finish()
+    assert lab.coordinator.poll() is None  # it waits for nodes of its own
+    lab.coordinator.terminate()
+    assert lab.coordinator.wait(DEADLINE) == 143
+    words = lab.coordinator.communicate()[1]
+    assert not re.search(r"[1-3] of 3 nodes have", words), words
+    assert "ERROR" not in words
 
 
 def test_a_node_that_had_finished_says_goodbye_again_and_leaves(tmp_path: Path) -> None:

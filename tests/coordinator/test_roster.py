@@ -27,8 +27,9 @@ from dlag_node.wire.control import (
     Join,
     Report,
     Started,
+    Waiting,
 )
-from dlag_node.wire.frames import Abort, Refuse
+from dlag_node.wire.frames import Abort, Refuse, Who
 from dlag_node.wire.limits import CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_NODES, MAX_TEXT, PROTOCOL
 from dlag_node.wire.schema import pack, unpack
 
@@ -176,14 +177,24 @@ def test_a_node_too_many_is_refused() -> None:
         Started(),
         Finished(1),
         Failed("no"),
+        Waiting(),
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_nothing_comes_before_a_join(message: FromNode) -> None:
+def test_who_joined_another_coordinator_is_told_so_if_it_waits_and_else_left_alone(
+    message: FromNode,
+) -> None:
+    """It may be one of a run that goes on without us: its end is not ours."""
     roster = joined()
-    reason = refusal(roster.handle(b"stranger", message), b"stranger")
-    assert reason == f"a {type(message).__name__} before a Join"
+    waits = isinstance(message, Fetch | Report | Waiting)
+    assert roster.handle(b"stranger", message) == ([(b"stranger", Who())] if waits else [])
     assert roster.failure is None
+    assert not roster.finished
+
+
+def test_who_waits_and_is_known_is_not_answered() -> None:
+    roster = joined()
+    assert roster.handle(next(iter(roster.members.values())).peer, Waiting()) == []
 
 
 def test_a_repeated_join_gets_the_same_place() -> None:
