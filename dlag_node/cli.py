@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dlag_node.net.node import run_node
-from dlag_node.net.settings import NodeSettings
+from dlag_node.net.settings import NodeSettings, parse_neighbors
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.rounds.keeper import DEFAULT_EVERY
 from dlag_node.trust.cli import Insecure
@@ -90,6 +90,10 @@ Token = Annotated[
         help="File with a one-time token, for a key that the coordinator does not know yet.",
     ),
 ]
+Neighbor = Annotated[
+    list[str] | None,
+    typer.Option(help="A neighbor that is not where it was: 7=tcp://host:port; may be repeated."),
+]
 LogLevel = Annotated[
     str, typer.Option(envvar="DLAG_LOG_LEVEL", help="debug, info, warning or error.")
 ]
@@ -114,6 +118,7 @@ def node(
     observer_key: ObserverKey = None,
     token: Token = None,
     insecure: Insecure = False,
+    neighbor: Neighbor = None,
     log_level: LogLevel = "info",
     lifeline: Lifeline = None,
 ) -> None:
@@ -139,6 +144,7 @@ def node(
         observer_key=observer_key,
         token=token,
         insecure=insecure,
+        neighbors=parse_neighbors(neighbor or []),
     )
     raise typer.Exit(run_process(lambda: run_node(settings), lifeline=lifeline))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import zmq
 
-from dlag_node.errors import DlagError
+from dlag_node.errors import ConfigError, DlagError
 from dlag_node.net.arrival import Arrival
 from dlag_node.net.credentials import read_credentials
 from dlag_node.net.mesh import MeshNode
@@ -78,7 +78,9 @@ async def _take_part(
             keeper=keeper,
             finished=found is not None and found.finished,
         )
-        moved = {} if keeper is None else keeper.moved
+        moved = ({} if keeper is None else keeper.moved) | dict(settings.neighbors)
+        if strangers := moved.keys() - {peer.node for peer in assignment.peers}:
+            raise ConfigError(f"node {enrol.node} has no neighbors {sorted(strangers)}")
         await links.open(
             node=enrol.node,
             run=enrol.run,

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import check_address
 from dlag_node.rounds.keeper import DEFAULT_EVERY, MAX_EVERY
 from dlag_node.trust.loopback import require_loopback
+
+
+def parse_neighbors(texts: Sequence[str]) -> dict[int, str]:
+    """Addresses of neighbors by id, from words like `7=tcp://host:port`."""
+    known: dict[int, str] = {}
+    for text in texts:
+        node, equals, address = text.partition("=")
+        if not (equals and node.isascii() and node.isdecimal()):
+            raise ConfigError(f"neighbor {text!r}: expected ID=tcp://host:port")
+        known[int(node)] = address
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +43,11 @@ class NodeSettings:
     observer_key: Path | None = None
     token: Path | None = None  # for one join of a key that the coordinator does not know
     insecure: bool = False  # no keys, and not on loopback either
+    neighbors: Mapping[int, str] = field(default_factory=dict)  # that are not where they were
 
     def __post_init__(self) -> None:
         check_address(self.bind, wildcard=True)
-        for address in (self.coordinator, self.advertise, self.observer):
+        for address in (self.coordinator, self.advertise, self.observer, *self.neighbors.values()):
             if address is not None:
                 check_address(address)
         for name in ("join_timeout", "neighbor_timeout"):

@@ -56,7 +56,7 @@ class Keeper:
         """What to say to somebody whose run ends here."""
         return (
             f"round {self.saved_rounds} is saved in {self.folder.path}: "
-            "start the node again to go on from there"
+            "start the node again to go on from there (--neighbor, if one has moved meanwhile)"
         )
 
     def meet(self, neighbor: int, address: str) -> None:

@@ -28,6 +28,7 @@ class Call:
     stop: Stop
     rng: np.random.Generator
     max_epochs: int
+    again: bool = False  # not the first of its run: what a first call bears has been counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)

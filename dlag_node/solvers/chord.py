@@ -6,7 +6,8 @@ The solutions for all x of a run lie where H hardly changes if the shard is larg
 then reduces g by a constant, large factor, for one gradient and no Hessian. A step that does not
 halve ||g|| is not taken: a damped Newton step with its own Hessian is (see `newton`).
 
-H follows from the shard alone. It is formed in the first call, which bears its cost.
+H follows from the shard alone. It is formed in the first call, which bears its cost; formed again
+after a crash, it is not counted again.
 """
 
 from __future__ import annotations
@@ -73,4 +74,4 @@ class Chord:
         anchor = self._newton.solve(Call(np.zeros(sub.dim), EXACT, call.rng, call.max_epochs))
         sub.x[:] = x
         self._factor = scipy.linalg.cho_factor(sub.problem.hessian(anchor.theta))
-        return anchor.sample_gradients
+        return 0 if call.again else anchor.sample_gradients

@@ -52,11 +52,12 @@ class Oracle:
         ||theta^k - grad f_i^*(x)||^2 <= (c/2) ||theta^{k-1} - grad f_i^*(x)||^2
 
     The draws of the stochastic solvers come from `rng`, the only state that lasts from one call to
-    the next: with its state restored, an oracle repeats itself to the last bit. A `cold` oracle
-    starts from 0 in every call. An epoch of a stochastic solver has `passes` m steps.
+    the next, but for whether there was one (`called`): with its state restored, an oracle repeats
+    itself to the last bit. A `cold` oracle starts from 0 in every call. An epoch of a stochastic
+    solver has `passes` m steps.
     """
 
-    STATE = ("rng",)
+    STATE = ("rng", "called")
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class Oracle:
         self.solver = solver
         self.stop = stop
         self.rng = rng
+        self.called = 0  # 1 from the first call on
         self.max_epochs = max_epochs
         self.cold = cold
         self._sub = Subproblem(problem, passes=passes)
@@ -97,7 +99,8 @@ class Oracle:
         self._sub.x[:] = x
         theta = np.empty(self._sub.dim)
         theta[:] = 0.0 if self.cold else start
-        outcome = self._solver.solve(Call(theta, stop, self.rng, self.max_epochs))
+        outcome = self._solver.solve(Call(theta, stop, self.rng, self.max_epochs, self.called > 0))
+        self.called = 1
         self._check(outcome, stop)
         return Solution(outcome.theta, outcome.sample_gradients, outcome.epochs)
 

@@ -8,12 +8,12 @@ import shutil
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from dlag_node.rounds.state_folder import StateFolder
+from dlag_node.rounds.state_folder import Place, StateFolder
 from dlag_node.wire.observing import Ready
 from tests.cluster.laboratory import Laboratory, laboratory
 from tests.cluster.meshes import DEADLINE, command, read_until
@@ -29,6 +29,14 @@ def lab(tmp_path: Path) -> Iterator[Laboratory]:
             lab.start(node)
         lab.run_to(HELD)
         yield lab
+
+
+def place_of(lab: Laboratory, node: int) -> Place:
+    """What a node that does not run keeps of its place."""
+    with StateFolder(lab.state(node)) as folder:
+        place = folder.place()
+    assert place is not None
+    return place
 
 
 def newest_slot(folder: Path) -> Path:
@@ -50,10 +58,7 @@ def test_killed_nodes_come_back_where_they_were(lab: Laboratory, victims: tuple[
 @pytest.mark.parametrize("mover", [0, 2], ids=["called by its neighbor", "a caller"])
 def test_a_node_may_come_back_at_another_port(lab: Laboratory, mover: int) -> None:
     lab.kill(mover)
-    with StateFolder(lab.state(mover)) as folder:
-        place = folder.place()
-    assert place is not None
-    host, port = place.bound.removeprefix("tcp://").split(":")
+    host, port = place_of(lab, mover).bound.removeprefix("tcp://").split(":")
     with closing(socket.create_server((host, int(port)))):  # somebody else has its port now
         moved = lab.start(mover)
         line = read_until(moved, "neighbors reach us at")
@@ -65,6 +70,31 @@ def test_a_node_may_come_back_at_another_port(lab: Laboratory, mover: int) -> No
         lab.kill(neighbor)
         lab.start(neighbor)
         lab.finish()
+
+
+def test_two_that_both_moved_find_each_other_if_one_is_told(tmp_path: Path) -> None:
+    with laboratory(tmp_path, topology="path:2", rounds=40) as lab:
+        for node in range(2):
+            lab.start(node)
+        lab.run_to(HELD)
+        lab.kill(0, 1)
+        bound = [place_of(lab, node).bound for node in range(2)]
+        host, _, _ = bound[0].removeprefix("tcp://").partition(":")
+        with ExitStack() as ports:  # somebody else has both of their ports now
+            for address in bound:
+                port = int(address.rsplit(":", 1)[1])
+                ports.enter_context(closing(socket.create_server((host, port))))
+            line = read_until(lab.start(0), "neighbors reach us at ")
+            lab.start(1, "--neighbor", f"0={line.split('reach us at ')[1].strip()}")
+            lab.until(Ready, {0, 1})
+            lab.finish()
+
+
+@pytest.mark.parametrize("word", ["7", "x=tcp://127.0.0.1:1", "0=udp://h:1"])
+def test_a_neighbors_address_of_another_form_is_named(word: str, tmp_path: Path) -> None:
+    with command("dlag-node", "--state", str(tmp_path), "--neighbor", word) as node:
+        assert node.wait(DEADLINE) == 2
+        assert word.split("=")[-1] in node.communicate()[1]
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dlag_node.errors import ConfigError, ConvergenceError
+from dlag_node.methods.state import capture, restore
 from dlag_node.problems import LOGISTIC, SQUARED, Array, Loss, Problem, rows_of
 from dlag_node.solvers import SOLVERS, Oracle, parse_stop
 from tests.solvers import shards
@@ -216,3 +217,16 @@ def test_a_budget_of_nothing_is_refused() -> None:
             rng=np.random.default_rng(0),
             max_epochs=0,
         )
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_an_oracle_taken_from_its_state_counts_what_the_undisturbed_one_counts(solver: str) -> None:
+    f = shards.shard(LOGISTIC, sparse=False)
+    one, other = (shards.oracle(f, solver, "exact:1e-6") for _ in range(2))
+    x = shards.some_x(f)
+    first = one(x, np.zeros(f.dim))
+    restore(other, capture(one))
+    for factor in (0.5, -1.0):
+        expected, found = one(factor * x, first.theta), other(factor * x, first.theta)
+        assert found.sample_gradients == expected.sample_gradients
+        assert np.array_equal(found.theta, expected.theta)
