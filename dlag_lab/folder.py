@@ -79,6 +79,11 @@ class RunFolder:
         return self.path / "state" / f"node-{node:03d}"
 
     @property
+    def keys_path(self) -> Path:
+        """The folder of the keys of a mesh, while there is one."""
+        return self.path / "keys"
+
+    @property
     def run_path(self) -> Path:
         """What was asked for."""
         return self.path / "run.json"

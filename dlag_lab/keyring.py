@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coordinator.admission import Admission
 from dlag_node.trust.cli import ADMITTED, COORDINATOR, make_mesh, node_key
-from dlag_node.trust.keys import make_pair, public_path
+from dlag_node.trust.keys import make_pair, public_path, read_public
 
 _LABORATORY = "laboratory.key"
 
@@ -36,6 +36,10 @@ class Keyring:
         if coordinator:
             flags += ["--coordinator-key", str(public_path(self._folder / COORDINATOR))]
         return flags
+
+    def public(self, node: int) -> bytes:
+        """What a node's neighbors know it by."""
+        return read_public(public_path(node_key(self._folder, node)))
 
     def discard(self) -> None:
         """The run is over: nobody needs the keys any more."""

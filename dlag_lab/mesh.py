@@ -98,7 +98,7 @@ class LocalMesh:
         self._started = started
         self._timeout = neighbor_timeout
         self._hosts = hosts or Loopback()
-        self._keys = Keyring(folder / "keys", nodes)
+        self._keys = Keyring(RunFolder(folder).keys_path, nodes)
         self._bell = bell or StopBell()
         self._peers: dict[int, bytes] = {}
         self._told = _NOWHERE

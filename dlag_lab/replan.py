@@ -20,6 +20,7 @@ import numpy as np
 from coordinator.plan import Plan, RunSettings
 from coordinator.without import parse_without
 from dlag_lab.folder import RunFolder, read_object
+from dlag_lab.keyring import Keyring
 from dlag_lab.resuming import settings_of
 from dlag_lab.runs import Run, RunRequest
 from dlag_lab.simulate import Array, seats_of
@@ -83,8 +84,9 @@ def replan(source: Path, without: str, out: Path) -> Replanned:
     request = RunRequest(settings=smaller, mode="mesh", target=target, out=out, checkpoint=every)
     folder = Run(request).folder  # as any other run's, but for what we have found
     folder.write_run(read_object(folder.run_path) | {"replanned": found.to_json()})
+    keys = Keyring(folder.keys_path, plan.nodes)  # new ones: ids have changed hands
     for node, (place, engine) in enumerate(seats):
-        _save(folder.state_path(node), place, engine, every)
+        _save(folder.state_path(node), _keyed(place, keys), engine, every)
     return found
 
 
@@ -119,6 +121,12 @@ def _begin(plan: Plan, seats: Sequence[tuple[Place, Engine]], theta: Array) -> N
     for (_, engine), g in zip(seats, gradients - gradients.mean(axis=0), strict=True):
         assert isinstance(engine.method, Beginnable)
         engine.method.begin_at(theta.copy(), g)
+
+
+def _keyed(place: Place, keys: Keyring) -> Place:
+    """The place with its neighbors' keys, as the coordinator tells them."""
+    peers = tuple(replace(each, key=keys.public(each.node)) for each in place.assignment.peers)
+    return replace(place, assignment=replace(place.assignment, peers=peers))
 
 
 def _save(state: Path, place: Place, engine: Engine, every: int) -> None:
