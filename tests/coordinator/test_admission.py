@@ -11,7 +11,7 @@ from coordinator.plan import Plan, RunSettings
 from coordinator.roster import Roster
 from dlag_node.errors import ConfigError
 from dlag_node.trust.keys import admit, make_token, new_pair, read_token, read_tokens
-from dlag_node.wire import PROTOCOL, Refuse
+from dlag_node.wire import PROTOCOL, Refuse, Who
 from dlag_node.wire.control import Assignment, Enrol, Fetch, FromCoordinator, Join, Report
 
 PLAN = Plan(RunSettings(topology="path:3", rounds=3))
@@ -75,7 +75,7 @@ def test_a_connection_speaks_for_a_node_with_the_nodes_key_alone(folder: Path) -
     roster = roster_of(folder)
     join(roster, ALICE)
     ((_, reply),) = roster.handle(b"at " + ALICE[:4], Fetch(0), BOB)
-    assert reply == Refuse("a Fetch before a Join")
+    assert reply == Who()
 
 
 def test_a_token_lets_one_key_in_once_and_for_good(folder: Path) -> None:
