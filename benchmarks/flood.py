@@ -98,6 +98,7 @@ def handshakes(address: tuple[str, int], key: bytes) -> None:
     """Prove to be somebody that nobody knows."""
     endpoint = "tcp://{}:{}".format(*address)
     with zmq.Context() as context:
+        context.set(zmq.MAX_SOCKETS, 60_000)  # those that were closed take their time
         while True:
             calls = [context.socket(zmq.DEALER) for _ in range(AT_ONCE)]
             for call in calls:
@@ -156,6 +157,7 @@ def turn(flood: Flood | None, rounds: int) -> Turn:
             tell(pipes, "go")
             spans: list[Span] = [pipe.recv() for pipe in pipes]
             grown = resident(victim) - before
+            assert stranger is None or stranger.is_alive()  # or it was no flood
         finally:
             if stranger is not None:
                 stranger.kill()
