@@ -1,12 +1,11 @@
-# One image for the coordinator and for the nodes; what a container is, its command says.
-# BASE_IMAGE: any image with Python 3.11 or newer as python3, with venv.
+# One image for the coordinator, the nodes and the laboratory; what a container is, its command says.
+# BASE_IMAGE: any image with Python 3.11 or newer as python3, with venv, and util-linux.
 ARG BASE_IMAGE=python:3.12-slim
 
 FROM ${BASE_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/venv
-# Two steps: the first checks the hash of every locked wheel, the second takes those that a node
-# needs from among them, and leaves the laboratory's (figures) behind.
+# Two steps: the first checks the hash of every locked wheel, the second takes them from there.
 COPY requirements.txt /src/
 RUN /opt/build/bin/pip download --quiet --no-deps --only-binary=:all: --require-hashes \
       --dest /opt/locked -r /src/requirements.txt
@@ -18,8 +17,8 @@ COPY dlag_lab /src/dlag_lab
 # round the times before anything is compiled. What tests itself is not needed at run time.
 RUN /opt/build/bin/pip wheel --quiet --no-deps --wheel-dir /opt/own /src \
  && /opt/build/bin/pip --python /opt/venv/bin/python install --quiet --no-compile \
-      --no-index --find-links /opt/locked /opt/own/*.whl \
- && find /opt/venv/lib -depth -type d -name tests -exec rm -r {} + \
+      --no-index --find-links /opt/locked "dlag-mesh[lab] @ file://$(ls /opt/own/*.whl)" \
+ && find /opt/venv/lib -depth -type d '(' -name tests -o -name sample_data ')' -exec rm -r {} + \
  && find /opt/venv/lib -type f -exec touch --date=@1700000000 {} + \
  && /opt/venv/bin/python -m compileall -q /opt/venv/lib
 
@@ -32,12 +31,14 @@ ENV PATH=/opt/venv/bin:$PATH \
     OPENBLAS_NUM_THREADS=1 \
     MKL_NUM_THREADS=1 \
     NUMBA_NUM_THREADS=1 \
-    NUMBA_CACHE_DIR=/var/cache/dlag
+    NUMBA_CACHE_DIR=/var/cache/dlag \
+    MPLCONFIGDIR=/var/cache/dlag/matplotlib
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin dlag \
- && install -d -o dlag -g dlag /var/cache/dlag /records
+ && install -d -o dlag -g dlag /var/cache/dlag /mesh /mesh/nodes /mesh/state /results
 COPY --from=build /opt/venv /opt/venv
 USER dlag
-# Kernels for this processor; on another kind a container compiles them again when it starts.
-# Theirs to write: numba uses no cache that it cannot write to.
-RUN python -m dlag_node.solvers
+# Kernels for this processor (on another kind a container compiles them again when it starts), and the
+# fonts' index. Anybody may write there: numba and matplotlib use no cache that they cannot write to, and
+# the laboratory runs as whoever owns the results.
+RUN umask 0 && python -m dlag_node.solvers && python -c 'import matplotlib.font_manager'
 CMD ["dlag-node", "--help"]

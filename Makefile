@@ -22,7 +22,7 @@ test: setup  ## the whole test suite
 	$(BIN)/python -m pytest
 
 test-docker: setup  ## the image and the compose file on a Docker engine; BASE_IMAGE=... for another base
-	DLAG_TEST_DOCKER=1 $(BIN)/python -m pytest tests/docker
+	DLAG_TEST_DOCKER=1 $(BIN)/python -m pytest -rs tests/docker
 
 lint: setup  ## formatting, style, who may import whom
 	$(BIN)/ruff format --check .

@@ -16,6 +16,7 @@ from dlag_node.wire.control import (
     Finished,
     FromCoordinator,
     FromNode,
+    Full,
     Join,
     Report,
     Started,
@@ -60,6 +61,7 @@ class Roster:
         self.members: dict[int, Member] = {}
         self.failure: str | None = None
         self.refused = 0
+        self.surplus = 0  # nodes that came when every place was taken
         self._shards: dict[int, tuple[Enrol, bytes]] = {}  # from a join to its report
         self._assignments: list[Assignment] = []  # once all have reported
 
@@ -130,8 +132,9 @@ class Roster:
             if wanted in others or bound not in (None, wanted):
                 return self._refuse(peer, f"id {wanted} is not for key {key.hex()}")
         free = [i for i in range(self.plan.nodes) if i not in self.members and i not in others]
-        if not free:
-            return self._refuse(peer, f"all {self.plan.nodes} places are taken")
+        if not free and wanted is None:
+            self.surplus += 1
+            return [(peer, Full(self.plan.nodes))]
         if wanted is not None and wanted not in free:
             place = "is taken" if wanted in self.members else "does not exist"
             return self._refuse(peer, f"id {wanted} {place}: ids are 0 to {self.plan.nodes - 1}")

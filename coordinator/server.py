@@ -21,6 +21,7 @@ from dlag_node.wire.schema import pack, unpack
 log = logging.getLogger(__name__)
 
 _LINGER_MS = 2_000  # for the last words to leave
+_SAY_AFTER = 10.0  # seconds without a node that joins, after which the log says who is missing
 
 
 class Server:
@@ -33,6 +34,7 @@ class Server:
         keys: KeyPair | None = None,
     ) -> None:
         self.roster = roster
+        self._nag: asyncio.TimerHandle | None = None
         self._context = zmq.asyncio.Context()
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_BYTES)
@@ -50,6 +52,7 @@ class Server:
             self.close()
             raise ConfigError(f"cannot listen on {bind}: {exc}") from exc
         self._strangers = Strangers()
+        self._surplus_said = False
 
     @property
     def address(self) -> str:
@@ -61,6 +64,7 @@ class Server:
         stage = None
         if self._gate is not None:
             self._gate.open(self.roster.passes, expected=self.roster.plan.nodes)
+        self._wait_for_nodes()
         while not self.roster.finished:
             frames = await self._socket.recv_multipart(copy=False)
             peer, *parts = (frame.bytes for frame in frames)
@@ -68,11 +72,14 @@ class Server:
             if self.roster.failure is not None:
                 raise RunAborted(self.roster.failure)
             stage = self._tell_stage(stage)
+            self._tell_surplus()
 
     def close(self) -> None:
         """Close the socket; what was said still leaves."""
         if self._gate is not None:
             self._gate.close()
+        if self._nag is not None:
+            self._nag.cancel()
         self._context.destroy()
 
     async def _answer(self, peer: bytes, parts: list[bytes], key: bytes | None) -> None:
@@ -101,9 +108,41 @@ class Server:
         now = (stage, self.roster.count(stage))
         if now != before:
             log.info("%d of %d nodes have %s", now[1], nodes, stage.value)
+            self._wait_for_nodes()
         if self.roster.started and (before is None or before[0] is Stage.STARTED):
             log.info("all %d nodes have started: the mesh needs no coordinator now", nodes)
         return now
+
+    def _wait_for_nodes(self) -> None:
+        """From now on the log is to hear of it should nobody else join for a while."""
+        if self._nag is not None:
+            self._nag.cancel()
+        loop = asyncio.get_running_loop()
+        self._nag = loop.call_later(_SAY_AFTER, self._tell_missing)
+
+    def _tell_missing(self) -> None:
+        plan, joined = self.roster.plan, self.roster.count(Stage.JOINED)
+        if joined < plan.nodes:
+            log.warning(
+                "waiting for %d more nodes: %s needs %d, and %d have joined "
+                "(in compose: MESH_NODES=%d or --scale node=%d)",
+                plan.nodes - joined,
+                plan.settings.topology,
+                plan.nodes,
+                joined,
+                plan.nodes,
+                plan.nodes,
+            )
+
+    def _tell_surplus(self) -> None:
+        if self.roster.surplus and not self._surplus_said:
+            self._surplus_said = True
+            plan = self.roster.plan
+            log.warning(
+                "there are more nodes than the %d of %s: those too many are sent home",
+                plan.nodes,
+                plan.settings.topology,
+            )
 
 
 async def run_server(

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from coordinator.options import LogLevel, takes_run_settings
 from coordinator.plan import RunSettings
 from dlag_lab.compare_cli import compare
-from dlag_lab.folder import RunFolder, write_json
-from dlag_lab.interrupts import Interrupted
+from dlag_lab.executing import execute, request_for, show
+from dlag_lab.fleet_cli import prepare, watch
+from dlag_lab.folder import RunFolder
 from dlag_lab.network.spec import parse_network
 from dlag_lab.options import (
-    DEFAULT_TARGET,
-    EXIT_NOT_REACHED,
     Checkpoint,
     Figures,
+    Force,
+    Json,
     Network,
+    Out,
     Restarts,
     Rounds,
     Target,
     Timeout,
 )
-from dlag_lab.outlook import outlook
 from dlag_lab.paper.cli import app as paper
 from dlag_lab.replan import replan
-from dlag_lab.report import print_report, write_report
 from dlag_lab.resuming import settings_of
 from dlag_lab.running import ask_to_stop
-from dlag_lab.runs import DEFAULT_RESTARTS, Run, RunRequest
+from dlag_lab.runs import DEFAULT_RESTARTS, RunRequest
 from dlag_lab.theory_cli import theory
-from dlag_node.methods import parse_method
-from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command, set_up_logging
+from dlag_node.process import run_command, set_up_logging
 from dlag_node.trust.cli import app as keys
 
 app = typer.Typer(
@@ -52,14 +48,6 @@ app = typer.Typer(
     "130 interrupted, 143 terminated.",
 )
 
-Out = Annotated[
-    Path | None,
-    typer.Option(envvar="DLAG_OUT", help="Run folder [default: runs/METHOD-TIME]."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace a run folder that exists.")]
-Json = Annotated[
-    Path | None, typer.Option("--json", help="Write the result as JSON to this file too.")
-]
 Shuffle = Annotated[
     int | None,
     typer.Option(help="Draw the order of events from this seed; the bits stay the same."),
@@ -84,7 +72,7 @@ def run_mesh(
 ) -> None:
     """Train on a mesh of real processes: a coordinator and one node process per worker."""
     set_up_logging("dlag", log_level)
-    request = _request(settings, "mesh", rounds=rounds, target=target, out=out, force=force)
+    request = request_for(settings, "mesh", rounds=rounds, target=target, out=out, force=force)
     request = replace(
         request,
         neighbor_timeout=neighbor_timeout,
@@ -92,7 +80,7 @@ def run_mesh(
         restarts=restarts,
         network=None if network is None else parse_network(network),
     )
-    _execute(request, json=json, figures=figures)
+    execute(request, json=json, figures=figures)
 
 
 @app.command("resume")
@@ -117,7 +105,7 @@ def resume(
         restarts=restarts,
         resume=True,
     )
-    _execute(request, json=json, figures=figures)
+    execute(request, json=json, figures=figures)
 
 
 @app.command("replan")
@@ -168,17 +156,19 @@ def simulate(
     shuffle: Shuffle = None,
 ) -> None:
     """The same run in one process without sockets: the same bits, counts and folder."""
-    request = _request(settings, "simulate", rounds=rounds, target=target, out=out, force=force)
-    _execute(replace(request, shuffle=shuffle), json=json, figures=figures)
+    request = request_for(settings, "simulate", rounds=rounds, target=target, out=out, force=force)
+    execute(replace(request, shuffle=shuffle), json=json, figures=figures)
 
 
 @app.command("report")
 def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     """Table and figures again, from the run folder alone."""
-    _show(RunFolder(folder), figures=True)
+    show(RunFolder(folder), figures=True)
 
 
 app.add_typer(keys, name="keys")
+app.command("prepare")(prepare)
+app.command("watch")(watch)
 app.command("compare")(compare)
 app.command("theory")(theory)
 app.add_typer(paper, name="paper")
@@ -187,56 +177,3 @@ app.add_typer(paper, name="paper")
 def main() -> None:
     """Entry point of the console script."""
     sys.exit(run_command(app, sys.argv[1:], "dlag"))
-
-
-def _execute(request: RunRequest, *, json: Path | None, figures: bool) -> None:
-    threadpool_limits(1)  # as in every node: the same bits
-    # the mesh has its own way to end; a simulation ends where it stands
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
-    try:
-        result = Run(request).execute()
-    except Interrupted as exc:
-        typer.echo(f"dlag: interrupted; what there is lies in {request.out}", err=True)
-        raise typer.Exit(exc.code) from exc
-    except KeyboardInterrupt as exc:
-        typer.echo(f"dlag: interrupted; what there is lies in {request.out}", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from exc
-    if json is not None:
-        write_json(json, result.summary)
-    _show(RunFolder(request.out), figures=figures)
-    if request.target is not None and result.summary["rounds_to_target"] is None:
-        expected = outlook(result) or "too few to tell more"
-        typer.echo(
-            f"dlag: target {request.target:g} not reached in {result.rounds} rounds: {expected}",
-            err=True,
-        )
-        raise typer.Exit(EXIT_NOT_REACHED)
-
-
-def _show(folder: RunFolder, *, figures: bool) -> None:
-    result = folder.load()
-    paths = write_report(folder, result) if figures else []
-    print_report(result, Console(), paths)
-
-
-def _request(
-    settings: RunSettings,
-    mode: Literal["mesh", "simulate"],
-    *,
-    rounds: int | None,
-    target: float | None,
-    out: Path | None,
-    force: bool,
-) -> RunRequest:
-    """What was asked, with the defaults that depend on each other."""
-    if target is None and rounds is None and settings.tol is None:
-        target = DEFAULT_TARGET
-    if rounds is not None:
-        settings = replace(settings, rounds=rounds)
-    out = out or _fresh_folder(settings)
-    return RunRequest(settings=settings, mode=mode, target=target, out=out, force=force)
-
-
-def _fresh_folder(settings: RunSettings) -> Path:
-    name = parse_method(settings.method, settings.preset).name
-    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"

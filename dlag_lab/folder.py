@@ -61,7 +61,8 @@ class RunFolder:
         folder = cls(path)
         if folder.path.exists() and not folder.path.is_dir():
             raise ConfigError(f"{path} is a file: expected a folder, or a name not yet taken")
-        if folder.path.is_dir() and any(folder.path.iterdir()):
+        # hidden files are nobody's result: what keeps an empty folder in git, for one
+        if folder.path.is_dir() and any(folder.path.glob("[!.]*")):
             folder._clear(force=force)
         folder.record_path(0).parent.mkdir(parents=True, exist_ok=True)
         return folder

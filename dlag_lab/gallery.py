@@ -27,6 +27,8 @@ class Gallery:
         thetas = np.frombuffer(raw, "<f8").reshape(-1, self._dim)
         first = rounds - len(thetas)
         self.fill(node, first)
+        if self._seen[node] < first:  # not in its file yet: it will be, and all of it comes again
+            return 0
         return self._hand_over(node, thetas[self._seen[node] - first :])
 
     def fill(self, node: int, rounds: int) -> None:

@@ -6,57 +6,23 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
-
-import zmq
-import zmq.asyncio
 
 from coordinator.plan import RunSettings
 from dlag_lab.folder import RunFolder
-from dlag_lab.gallery import Gallery
 from dlag_lab.keyring import Keyring
+from dlag_lab.laboratory import Laboratory, MeshOutcome
 from dlag_lab.launcher import Launcher
 from dlag_lab.network.hosts import Hosts, Loopback
 from dlag_lab.referee import Referee
 from dlag_lab.running import StopBell
-from dlag_node.errors import ConfigError, RemoteProtocolError, RunAborted
+from dlag_node.errors import ConfigError, RunAborted
 from dlag_node.net.wish import STOP_SIGNAL
 from dlag_node.process import EXIT_USAGE
-from dlag_node.trust.curve import key_of, listen_with
-from dlag_node.trust.gate import Gate
-from dlag_node.wire.limits import MAX_DIM
-from dlag_node.wire.observing import FROM_NODE, Farewell, FromNode, Horizon, Ready, Snapshots
-from dlag_node.wire.schema import pack, unpack
+from dlag_node.wire.observing import Snapshots
 
 log = logging.getLogger(__name__)
-
-_LIMIT = 64 * MAX_DIM  # a batch of snapshots
-_NOWHERE = Horizon(0, final=False)
-
-
-@dataclass(slots=True)
-class MeshOutcome:
-    """What a run on real processes cost beside its records."""
-
-    seconds: float = 0.0  # of the rounds, on the slowest node
-    ready_seconds: float = 0.0  # from the first process's start to the last node's Ready
-    restarts: int = 0  # of node processes that were killed
-    ready: dict[int, Ready] = field(default_factory=dict)
-    farewells: dict[int, Farewell] = field(default_factory=dict)
-    network: dict[str, Any] | None = None  # what the kernel counted, where it can tell
-
-    @property
-    def ended(self) -> str:
-        """Why there was no further round, as the nodes say."""
-        return next(iter(self.farewells.values())).ended
-
-    @property
-    def control_bytes(self) -> int:
-        """Bytes of the frames that open, repair and end links, over all nodes."""
-        return sum(each.control_bytes for each in self.farewells.values())
 
 
 class LocalMesh:
@@ -86,37 +52,33 @@ class LocalMesh:
     ) -> None:
         self._settings = settings
         self._nodes = nodes
-        self._referee = referee
-        self._gallery = Gallery(RunFolder(folder), nodes=nodes, dim=dim, referee=referee)
+        self._keys = Keyring(RunFolder(folder).keys_path, nodes)
+        self._bell = bell or StopBell()
+        self._laboratory = Laboratory(
+            nodes=nodes,
+            dim=dim,
+            referee=referee,
+            records=RunFolder(folder),
+            progress=progress,
+            keys=self._keys,
+            bell=self._bell,
+        )
+        self.outcome = self._laboratory.outcome
         self._folder = folder
         self._logs = folder / "logs"
         self._checkpoint = checkpoint
         self._resume = resume
         self._restarts_left = dict.fromkeys(range(nodes), restarts if checkpoint else 0)
         self._node_flags: list[str] = []
-        self._progress = progress
         self._started = started
         self._timeout = neighbor_timeout
         self._hosts = hosts or Loopback()
-        self._keys = Keyring(RunFolder(folder).keys_path, nodes)
-        self._bell = bell or StopBell()
-        self._peers: dict[int, bytes] = {}
-        self._told = _NOWHERE
-        self.outcome = MeshOutcome()
 
     async def run(self) -> MeshOutcome:
         """All rounds; an error of any process ends the whole mesh and is raised here."""
         self._logs.mkdir(parents=True, exist_ok=True)
-        context = zmq.asyncio.Context()
-        self._socket = context.socket(zmq.ROUTER)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, _LIMIT)
-        gate = Gate(context)
-        gate.watch(self._socket)
-        listen_with(self._socket, self._keys.laboratory)
         with self._hosts.at_laboratory():
-            self._socket.bind(self._hosts.laboratory)
-        observer = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        gate.open(self._keys.speakers.admits, expected=self._nodes)
+            observer = self._laboratory.listen(self._hosts.laboratory)
         try:
             async with Launcher(self._hosts.netns, self._hosts.environment) as launcher:
                 self._answer_bell(launcher)
@@ -128,8 +90,7 @@ class LocalMesh:
         finally:
             if not self._checkpoint:
                 self._keys.discard()
-            gate.close()
-            context.destroy(linger=0)
+            self._laboratory.close()
         return self.outcome
 
     def _answer_bell(self, launcher: Launcher) -> None:
@@ -161,7 +122,7 @@ class LocalMesh:
             self._node_flags += ["--coordinator", await self._start_coordinator(launcher)]
         for node in range(self._nodes):
             await self._start_node(launcher, node)
-        await self._until(launcher, lambda: len(self._ready_or_done()) == self._nodes)
+        await self._until(launcher, lambda: self._laboratory.all_ready)
         self.outcome.ready_seconds = perf_counter() - begun
         log.info("%d nodes are ready after %.2f s", self._nodes, self.outcome.ready_seconds)
         self._started(launcher)
@@ -187,13 +148,9 @@ class LocalMesh:
             argv += ["--checkpoint", str(self._checkpoint)]
         await launcher.start(name, argv, self._logs / f"{name}.log")
 
-    def _ready_or_done(self) -> set[int]:
-        """Nodes that can run, or that had finished before an interrupted run was resumed."""
-        return self.outcome.ready.keys() | self.outcome.farewells.keys()
-
     async def _see_through(self, launcher: Launcher) -> None:
-        await self._tell_horizon()
-        await self._until(launcher, lambda: len(self.outcome.farewells) == self._nodes)
+        await self._laboratory.tell_horizon()
+        await self._until(launcher, lambda: self._laboratory.all_done)
         self.outcome.seconds = max(each.seconds for each in self.outcome.farewells.values())
         log.info("the rounds took %.2f s", self.outcome.seconds)
         nodes = {name_of(node) for node in range(self._nodes)}
@@ -206,13 +163,13 @@ class LocalMesh:
     async def _until(self, launcher: Launcher, enough: Callable[[], bool]) -> None:
         """Hear the nodes until it is enough, or until a process has failed."""
         ended = asyncio.create_task(launcher.ended.wait())
-        heard = asyncio.ensure_future(self._socket.recv_multipart(copy=False))
+        heard = self._laboratory.hear()
         try:
             while not enough():
                 await asyncio.wait({ended, heard}, return_when=asyncio.FIRST_COMPLETED)
                 if heard.done():
-                    await self._hear(heard.result())
-                    heard = asyncio.ensure_future(self._socket.recv_multipart(copy=False))
+                    await self._laboratory.take(heard.result())
+                    heard = self._laboratory.hear()
                 elif ended.done():
                     launcher.ended.clear()
                     await self._check(launcher)
@@ -221,45 +178,6 @@ class LocalMesh:
             ended.cancel()
             heard.cancel()
 
-    async def _hear(self, frames: list[zmq.Frame]) -> None:
-        peer = frames[0].bytes
-        try:
-            who = f"peer {peer.hex()}"
-            message = unpack(frames[-1].bytes, FROM_NODE, limit=_LIMIT, peer=who)
-            if not self._keys.speakers.may(key_of(frames[0]), message.node):
-                raise RemoteProtocolError(f"{who} speaks for node {message.node} with another key")
-        except RemoteProtocolError as exc:
-            log.warning("dropped: %s", exc)
-            return
-        await self._take(peer, message)
-
-    async def _take(self, peer: bytes, message: FromNode) -> None:
-        match message:
-            case Ready():
-                self._peers[message.node] = peer
-                self.outcome.ready[message.node] = message
-                self._gallery.fill(message.node, message.rounds)
-                if self._bell.rung:
-                    self._bell.ring()
-                if self._told != _NOWHERE:  # it has come back: the others know how far they may go
-                    await self._socket.send_multipart([peer, pack(self._told)])
-                    await self._tell_horizon()
-            case Snapshots():
-                if self._gallery.take(message.node, message.rounds, message.thetas):
-                    self._progress(message)
-                await self._tell_horizon()
-            case Farewell():
-                self._gallery.fill(message.node, message.rounds)
-                self.outcome.farewells[message.node] = message
-
-    async def _tell_horizon(self) -> None:
-        horizon = self._referee.horizon
-        if horizon == self._told:
-            return
-        self._told = horizon
-        for peer in self._peers.values():
-            await self._socket.send_multipart([peer, pack(horizon)])
-
     async def _check(self, launcher: Launcher) -> None:
         """Start nodes again that were killed; raise the error of one that failed.
 
@@ -267,7 +185,7 @@ class LocalMesh:
         until all nodes are ready.
         """
         failed = {name: code for name, code in launcher.exits.items() if code != 0}
-        if len(self._ready_or_done()) == self._nodes:
+        if self._laboratory.all_ready:
             failed.pop("coordinator", None)
         for node in range(self._nodes):
             code = failed.get(name_of(node), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,3 +43,11 @@ Network = Annotated[
     ),
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds a node waits for a neighbor's frame.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_OUT", help="Run folder [default: runs/METHOD-TIME]."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a run folder that exists.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="Write the result as JSON to this file too.")
+]

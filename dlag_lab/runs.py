@@ -22,9 +22,10 @@ import dlag_node
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import RunFolder
 from dlag_lab.interrupts import interruptible
+from dlag_lab.laboratory import Laboratory
 from dlag_lab.launcher import Launcher
 from dlag_lab.live import LiveView, Progress
-from dlag_lab.mesh import LocalMesh, MeshOutcome
+from dlag_lab.mesh import LocalMesh
 from dlag_lab.network.commands import check_machine
 from dlag_lab.network.hosts import Hosts, Loopback
 from dlag_lab.network.network import Network
@@ -35,6 +36,7 @@ from dlag_lab.resuming import check_resumable
 from dlag_lab.running import StopBell, running
 from dlag_lab.simulate import Simulator, engines_of, problems_of, stop
 from dlag_lab.summary import summarise, theta_sha256
+from dlag_lab.watching import collect, watch
 from dlag_node.errors import ConfigError
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import MAX_EVERY
@@ -50,7 +52,7 @@ class RunRequest:
     """What a person asks of the laboratory."""
 
     settings: RunSettings
-    mode: Literal["mesh", "simulate"]
+    mode: Literal["mesh", "simulate", "watch"]
     target: float | None
     out: Path
     force: bool = False
@@ -60,6 +62,8 @@ class RunRequest:
     restarts: int = DEFAULT_RESTARTS  # of a node that was killed
     resume: bool = False  # go on with what lies in `out`
     network: NetworkSpec | None = None  # every node on a host of its own; None: all on loopback
+    bind: str = ""  # where to hear nodes that others have started
+    records: Path = Path()  # the folder that those write into, as a run folder
 
     def __post_init__(self) -> None:
         if not 0 <= self.checkpoint <= MAX_EVERY:
@@ -105,7 +109,7 @@ class Run:
         self._hosts = hosts
         self.plan = Plan(request.settings)
         engine = engines_of(self.plan)[0]  # every bad parameter is an error here, before a socket
-        if request.network is not None:
+        if request.network is not None and request.mode == "mesh":
             check_machine(request.network)
         asked = self._asked(engine)  # first: a folder without run.json is nobody's
         if request.resume:
@@ -148,10 +152,11 @@ class Run:
                 report=report,
             )
             with self._view:
-                if self.request.mode == "simulate":
-                    extras = self._simulate(referee, bell)
-                else:
-                    extras = self._on_mesh(referee, bell)
+                extras = {
+                    "simulate": self._simulate,
+                    "mesh": self._on_mesh,
+                    "watch": self._watch,
+                }[self.request.mode](referee, bell)
         if extras["ended"] == "rounds" and referee.reached is not None:
             extras["ended"] = "target"
         return self._conclude(extras)
@@ -174,11 +179,28 @@ class Run:
         simulator.run(referee, records=self.folder.path / "nodes", finished=finished)
         return {"seconds": perf_counter() - started, "ended": simulator.ended}
 
-    def _on_mesh(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
+    def _progress(self, referee: Referee) -> Callable[[Snapshots], None]:
         def progress(batch: Snapshots) -> None:
             self._count(batch.node, batch.age, batch.deltas, batch.skips)
             self._show(referee)
 
+        return progress
+
+    def _watch(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
+        records, nodes = RunFolder(self.request.records), self.plan.nodes
+        laboratory = Laboratory(
+            nodes=nodes,
+            dim=self.plan.dataset.rows.dim,
+            referee=referee,
+            records=records,
+            progress=self._progress(referee),
+            bell=bell,
+        )
+        outcome = interruptible(watch(laboratory, self.request.bind))
+        collect(records, self.folder, nodes=nodes)
+        return outcome.costs
+
+    def _on_mesh(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
         with ExitStack() as stack:
             hosts: Hosts = self._hosts or Loopback()
             if self.request.network is not None:
@@ -190,7 +212,7 @@ class Run:
                 dim=self.plan.dataset.rows.dim,
                 referee=referee,
                 folder=self.folder.path,
-                progress=progress,
+                progress=self._progress(referee),
                 started=self._started,
                 neighbor_timeout=self.request.neighbor_timeout,
                 checkpoint=self.request.checkpoint,
@@ -200,15 +222,7 @@ class Run:
                 hosts=hosts,
             )
             outcome = interruptible(mesh.run())
-        return {
-            "seconds": outcome.seconds,
-            "ended": outcome.ended,
-            "bytes_control": outcome.control_bytes,
-            "restarts": outcome.restarts,
-            "startup": _startup(outcome),
-            "memory": _memory(outcome),
-            "network": outcome.network,
-        }
+        return outcome.costs
 
     def _conclude(self, extras: dict[str, Any]) -> RunResult:
         result = self.folder.load()
@@ -292,18 +306,3 @@ def code_sha256() -> str:
             if not name.startswith(_NO_NUMBERS):
                 digest.update(f"{root.name}/{name}\0".encode() + source.read_bytes())
     return digest.hexdigest()
-
-
-def _startup(outcome: MeshOutcome) -> dict[str, Any]:
-    return {
-        "seconds_to_ready": outcome.ready_seconds,
-        "cpu_seconds_nodes": sum(each.cpu for each in outcome.ready.values()),
-    }
-
-
-def _memory(outcome: MeshOutcome) -> dict[str, Any]:
-    resident = [each.resident for each in outcome.farewells.values()]
-    return {
-        "resident_bytes_mean": sum(resident) // len(resident),
-        "resident_bytes_max": max(resident),
-    }

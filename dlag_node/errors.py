@@ -6,6 +6,7 @@ DlagError
     LocalProtocolError        we broke the rules: a bug here
     RemoteProtocolError       the peer broke them: names the peer, frame and expectation
   PeerRefused                 a peer does not take us for a member of its run, and says why
+  NotNeeded                   every place in the run is taken: there are more nodes than it has
   NeighborTimeout             node, neighbor, exchange, seconds waited
   ConvergenceError            the numbers went bad: non-finite iterate, oracle out of budget
   StorageError                a file of ours cannot be written, or read again
@@ -38,6 +39,10 @@ class RemoteProtocolError(ProtocolError):
 
 class PeerRefused(DlagError):
     """A neighbor or the coordinator does not take us for a member of its run."""
+
+
+class NotNeeded(DlagError):
+    """The run has all the nodes that it needs; a surplus one ends, and that is no failure."""
 
 
 class NeighborTimeout(DlagError):

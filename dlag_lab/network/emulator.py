@@ -62,14 +62,12 @@ class Emulator:
         self.held = self.lost = 0
         self.late_sum = self.late_most = 0.0  # seconds
 
-    def serve(self, lifeline: int | None, stop: int) -> None:
-        """Until either of the two descriptors becomes readable."""
+    def serve(self, *stops: int) -> None:
+        """Until one of these descriptors becomes readable."""
         with select.epoll() as epoll:
             hosts = {queue.fileno(): host for host, queue in enumerate(self._queues)}
-            for descriptor in (*hosts, stop):
+            for descriptor in (*hosts, *stops):
                 epoll.register(descriptor, select.EPOLLIN)
-            if lifeline is not None:
-                epoll.register(lifeline, select.EPOLLIN)
             while True:
                 # select keeps microseconds where epoll's own wait rounds up to milliseconds
                 select.select([epoll.fileno()], [], [], self._pause())
@@ -117,13 +115,13 @@ def run(argv: list[str]) -> int:
     signal.set_wakeup_fd(wake)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    _hurry()
+    hurry()
     try:
         queues = [_opened(path) for path in options.namespaces]
         emulator = Emulator(queues, Fate(options.network, Random()))
         os.write(options.announce, b"ready\n")
         log.info("%d hosts: %s", len(queues), options.network)
-        emulator.serve(options.lifeline, stop)
+        emulator.serve(stop, *([] if options.lifeline is None else [options.lifeline]))
     except OSError as exc:
         log.error("%s", exc)
         return EXIT_FAILED
@@ -143,7 +141,7 @@ def _opened(path: str) -> Queue:
         return Queue()
 
 
-def _hurry() -> None:
+def hurry() -> None:
     """Before everybody else: otherwise the nodes' computing would be added to the delays."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_REALTIME_PRIORITY))

@@ -19,6 +19,7 @@ from typing import Any
 from dlag_lab.mesh import name_of
 from dlag_lab.network.commands import attempt, check_machine, command
 from dlag_lab.network.namespaces import counters, inside, new_namespace, path_of
+from dlag_lab.network.qdiscs import netem, tbf
 from dlag_lab.network.spec import NetworkSpec
 from dlag_node.errors import ConfigError
 
@@ -28,10 +29,6 @@ MESH_INTERFACE = "mesh0"
 _MANAGEMENT_INTERFACE = "mgmt0"
 _MESH, _MANAGEMENT = "10.77", "10.78"  # both /16
 _LABORATORY = f"{_MANAGEMENT}.255.254"
-_BURST_BYTES = 1_600  # one packet with its headers
-_BURST_SECONDS = 1e-3
-_BACKLOG_BYTES = 1 << 16  # of what an interface has yet to send, or one second's worth if more
-_NETEM_PACKETS = 100_000  # netem's own limit of 1,000 would lose packets of large meshes
 # In the namespace of the writer. Without: the kernel's IPv6 chatter would be counted as the mesh's.
 _QUIET = {"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
 _PLAIN_SWITCH = {"net/bridge/bridge-nf-call-iptables": "0"}
@@ -138,7 +135,7 @@ class Network:
         for node in range(self._nodes):
             with inside(self.netns[name_of(node)]):
                 if spec.rate is not None:
-                    command(tbf(spec.rate))
+                    command(tbf(spec.rate, MESH_INTERFACE))
                 if spec.disturbs and not netem:
                     rule = ["-A", "PREROUTING", "-i", MESH_INTERFACE, "-j", "NFQUEUE"]
                     command(["iptables", "-w", "-t", "mangle", *rule, "--queue-num", "0"])
@@ -162,25 +159,6 @@ class Network:
     def _close(self) -> None:
         while self._descriptors:
             os.close(self._descriptors.pop())
-
-
-def tbf(rate: float) -> list[str]:
-    """The command that lets a host send no more than `rate` bits a second."""
-    burst = round(_BURST_BYTES + rate / 8 * _BURST_SECONDS)
-    backlog = round(max(_BACKLOG_BYTES, rate / 8))
-    argv = ["tc", "qdisc", "add", "dev", MESH_INTERFACE, "root", "tbf"]
-    return [*argv, "rate", f"{rate:.0f}bit", "burst", str(burst), "limit", str(backlog)]
-
-
-def netem(spec: NetworkSpec, port: str) -> list[str]:
-    """The command that holds and loses what a port of the switch sends to its host."""
-    argv = ["tc", "qdisc", "add", "dev", port, "root", "netem", "limit", str(_NETEM_PACKETS)]
-    argv += ["delay", f"{spec.delay * 1e6:.0f}us"]
-    if spec.jitter:
-        argv.append(f"{spec.jitter * 1e6:.0f}us")
-    if spec.loss:
-        argv += ["loss", f"{spec.loss * 100:.6f}%"]
-    return argv
 
 
 def _cable(bridge: str, port: str, interface: str, path: str) -> list[str]:

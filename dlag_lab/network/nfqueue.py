@@ -1,9 +1,7 @@
 """The kernel's netfilter queue over netlink: packets wait in the kernel, we say when they go on.
 
-Every message is a netlink header (length, type, flags, number, port), netfilter's own (family,
-version, queue number) and attributes (length, type, value, padded to 4 bytes): linux/netlink.h and
-linux/netfilter/nfnetlink_queue.h. Only what a packet is called and who sent it comes up here, never
-what it holds.
+The messages are those of linux/netfilter/nfnetlink_queue.h. Only what a packet is called and who
+sent it comes up here, never what it holds.
 """
 
 from __future__ import annotations
@@ -14,21 +12,27 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_NETLINK_NETFILTER = 12
+from dlag_lab.network.netlink import (
+    ACK,
+    ATTRIBUTE,
+    FIRST_ATTRIBUTE,
+    NETFILTER,
+    REQUEST,
+    TYPE_MASK,
+    attribute,
+    message,
+    messages,
+    padded,
+    refusal,
+)
+
 _SOL_NETLINK, _NO_ENOBUFS = 270, 5
 _SO_RCVBUFFORCE = 33
-_NLM_REQUEST, _NLM_ACK, _NLM_ERROR = 1, 4, 2
 _PACKET, _VERDICT, _CONFIG = 0x300, 0x301, 0x302  # subsystem 3, its messages 0 to 2
 _CFG_COMMAND, _CFG_COPY, _CFG_LONGEST = 1, 2, 3
 _BIND, _COPY_META = 1, 1
 _HEADER, _SET_VERDICT, _SENDER = 1, 2, 9  # attributes of packets and verdicts
 _DROP, _ACCEPT = 0, 1
-
-_NETLINK = struct.Struct("=IHHII")
-_QUEUE = struct.Struct("!BBH")
-_ATTRIBUTE = struct.Struct("=HH")
-_TYPE_MASK = 0x3FFF  # the two bits above are flags
-_FIRST_ATTRIBUTE = _NETLINK.size + _QUEUE.size
 
 _WAITING_MOST = 65_536  # packets a queue; more than any mesh has under way
 _BUFFER_BYTES = 16 << 20
@@ -48,7 +52,7 @@ class Queue:
 
     def __init__(self, number: int = 0) -> None:
         self._number = number
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETFILTER)
         try:
             self._socket.bind((0, 0))
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
@@ -88,8 +92,8 @@ class Queue:
 
     def _set(self, kind: int, value: bytes) -> None:
         """Configure the queue; an OSError where the kernel refuses."""
-        body = _attribute(kind, value)
-        self._socket.send(_message(_CONFIG, self._number, body, flags=_NLM_REQUEST | _NLM_ACK))
+        body = attribute(kind, value)
+        self._socket.send(message(_CONFIG, self._number, body, flags=REQUEST | ACK))
         raw = self._socket.recv(_MESSAGE_BYTES)
         code = refusal(raw)
         if code:
@@ -98,60 +102,26 @@ class Queue:
 
 def packets(raw: bytes) -> Iterator[Packet]:
     """The packets that a netlink datagram tells of; anything else in it is passed over."""
-    for kind, start, end in _messages(raw):
+    for kind, start, end in messages(raw):
         if kind != _PACKET:
             continue
         number, sender = None, b""
-        at = start + _FIRST_ATTRIBUTE
-        while at + _ATTRIBUTE.size <= end:
-            length, name = _ATTRIBUTE.unpack_from(raw, at)
-            if length < _ATTRIBUTE.size or at + length > end:
+        at = start + FIRST_ATTRIBUTE
+        while at + ATTRIBUTE.size <= end:
+            length, name = ATTRIBUTE.unpack_from(raw, at)
+            if length < ATTRIBUTE.size or at + length > end:
                 break
-            if name & _TYPE_MASK == _HEADER:
+            if name & TYPE_MASK == _HEADER:
                 (number,) = struct.unpack_from("!I", raw, at + 4)
-            elif name & _TYPE_MASK == _SENDER:
+            elif name & TYPE_MASK == _SENDER:
                 (size,) = struct.unpack_from("!H", raw, at + 4)
                 sender = raw[at + 8 : at + 8 + size]
-            at += _padded(length)
+            at += padded(length)
         if number is not None:
             yield Packet(number, sender)
 
 
 def verdict(queue: int, packet: Packet, decision: int) -> bytes:
     """The message that decides on one packet."""
-    body = _attribute(_SET_VERDICT, struct.pack("!II", decision, packet.number))
-    return _message(_VERDICT, queue, body, flags=_NLM_REQUEST)
-
-
-def refusal(raw: bytes) -> int:
-    """The error number in the kernel's answer; 0 where it agrees."""
-    for kind, start, _ in _messages(raw):
-        if kind == _NLM_ERROR:
-            code: int = struct.unpack_from("=i", raw, start + _NETLINK.size)[0]
-            return -code
-    return 0
-
-
-def _messages(raw: bytes) -> Iterator[tuple[int, int, int]]:
-    """Type, begin and end of every whole netlink message."""
-    at = 0
-    while at + _NETLINK.size <= len(raw):
-        length, kind, *_ = _NETLINK.unpack_from(raw, at)
-        if length < _NETLINK.size or at + length > len(raw):
-            return
-        yield kind, at, at + length
-        at += _padded(length)
-
-
-def _message(kind: int, queue: int, body: bytes, *, flags: int) -> bytes:
-    body = _QUEUE.pack(socket.AF_UNSPEC, 0, queue) + body
-    return _NETLINK.pack(_NETLINK.size + len(body), kind, flags, 0, 0) + body
-
-
-def _attribute(kind: int, value: bytes) -> bytes:
-    length = _ATTRIBUTE.size + len(value)
-    return _ATTRIBUTE.pack(length, kind) + value + bytes(_padded(length) - length)
-
-
-def _padded(length: int) -> int:
-    return (length + 3) & ~3
+    body = attribute(_SET_VERDICT, struct.pack("!II", decision, packet.number))
+    return message(_VERDICT, queue, body, flags=REQUEST)

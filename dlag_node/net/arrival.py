@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import zmq
 
@@ -103,15 +103,16 @@ class Arrival:
         problem = problem_of(place.enrol, place.shard)
         links = self._listen(problem, place.bound)
         endpoint = None
-        try:
-            if self._coordinator is not None:
+        if self._coordinator is not None:
+            try:
                 await self._coordinator.call()  # it may be gone: nobody waits for its answer
                 endpoint = self._coordinator.endpoint
-            elif place.assignment.peers:
+            except ConfigError as exc:
+                log.warning("going on without: %s", exc)
+                self._coordinator = None
+        if endpoint is None and place.assignment.peers:
+            with suppress(ConfigError):
                 endpoint = await resolved(place.assignment.peers[0].address)
-        except ConfigError as exc:
-            log.warning("going on without: %s", exc)
-            self._coordinator = None
         address = self._settings.advertise
         if address is None:
             address = links.address if endpoint is None else reached_at(links.address, endpoint)

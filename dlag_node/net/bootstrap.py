@@ -12,7 +12,13 @@ from typing import TypeVar
 import zmq
 import zmq.asyncio
 
-from dlag_node.errors import NeighborTimeout, PeerRefused, RemoteProtocolError, RunAborted
+from dlag_node.errors import (
+    NeighborTimeout,
+    NotNeeded,
+    PeerRefused,
+    RemoteProtocolError,
+    RunAborted,
+)
 from dlag_node.net.credentials import Credentials
 from dlag_node.net.handshake import Handshake
 from dlag_node.net.sockets import Socket, resolved
@@ -27,6 +33,7 @@ from dlag_node.wire.control import (
     Fetch,
     FromCoordinator,
     FromNode,
+    Full,
     Join,
     Report,
     Waiting,
@@ -135,6 +142,8 @@ class Bootstrap:
             raise Forgotten(f"the coordinator at {self.address} does not know us")
         if isinstance(message, Refuse):
             raise PeerRefused(f"the coordinator refused us: {message.reason}")
+        if isinstance(message, Full):
+            raise NotNeeded(f"all {message.nodes} places of the run are taken")
         if isinstance(message, Abort):
             raise RunAborted(message.reason)
         if not isinstance(message, expected):

@@ -72,6 +72,7 @@ class MeshNode:
         self._patient_since = perf_counter()
         self._need_after = _NEED_AFTER
         self._begun_at: float | None = None
+        self._asking: asyncio.Task[None] | None = None  # for the laboratory
 
     async def run(self) -> None:
         """All rounds, and goodbye; the error that ends the run is told to the neighbors."""
@@ -95,6 +96,8 @@ class MeshNode:
             raise
         finally:
             self._timer.cancel()
+            if self._asking is not None:
+                self._asking.cancel()
             self._loop.remove_reader(self.links.socket)
             if self._observed is not None:
                 self._loop.remove_reader(self._observed.socket)
@@ -312,7 +315,8 @@ class MeshNode:
         else:
             missing = self.links.down
         if not missing:
-            self._patient_since = perf_counter()  # it is the laboratory that we wait for
+            self._patient_since = perf_counter()
+            self._wait_for_laboratory()
             return
         where = ", ".join(f"{j} at {self.links.address_of(j)}" for j in missing)
         if waited > self._timeout:
@@ -327,6 +331,14 @@ class MeshNode:
                 self.links.greet(neighbor)
             else:
                 self.links.send(neighbor, Need(self.engine.seq))
+
+    def _wait_for_laboratory(self) -> None:
+        """It may be slow, or a new one that has not heard of us: what we did is in our files."""
+        if self._observed is None or (self._asking is not None and not self._asking.done()):
+            return
+        if self._recorder is not None:
+            self._recorder.flush()
+        self._asking = self._loop.create_task(self._observed.wait(self.engine.rounds))
 
     def _fail(self, exc: Exception) -> None:
         if not self._over.done():

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import zmq
 
-from dlag_node.errors import ConfigError, DlagError
+from dlag_node.errors import ConfigError, DlagError, NotNeeded
 from dlag_node.net.arrival import Arrival
 from dlag_node.net.credentials import read_credentials
 from dlag_node.net.mesh import MeshNode
@@ -45,6 +45,7 @@ async def _take_part(
     if settings.state is not None:
         folder = stack.enter_context(StateFolder(settings.state, durable=settings.durable))
     arrival = Arrival(settings, context, stack, folder, credentials)
+    observed = None
     try:
         place, problem, links, address = await arrival.place()
         enrol, assignment = place.enrol, place.assignment
@@ -57,10 +58,11 @@ async def _take_part(
             found = keeper.recall(engine)
             if found is not None:
                 log.info("back at round %d, exchange %d", engine.rounds, engine.seq)
-        observed = recorder = None
+        recorder = None
         if settings.observer is not None:
             observed = Observed(context, settings.observer, enrol.node, credentials)
             stack.callback(observed.close)
+            await observed.call()
         if settings.out is not None:
             recorder = stack.enter_context(
                 Recorder(settings.out, enrol.node, rounds=engine.rounds, dim=problem.dim)
@@ -109,6 +111,11 @@ async def _take_part(
             )
         arrival.tell(Finished(engine.rounds))
         log.info("done: %d rounds in %.2f s (%s)", engine.rounds, mesh.seconds, mesh.ended)
+    except NotNeeded as exc:
+        log.warning("this node is not needed: %s", exc)
     except DlagError as exc:
-        arrival.fail(f"{type(exc).__name__}: {exc}")
+        reason = f"{type(exc).__name__}: {exc}"
+        arrival.fail(reason)
+        if observed is not None:
+            observed.fall(reason)
         raise

@@ -11,14 +11,30 @@ from time import monotonic
 import numpy as np
 import zmq
 
-from dlag_node.errors import RemoteProtocolError
+from dlag_node.errors import ConfigError, RemoteProtocolError
 from dlag_node.methods import Array
 from dlag_node.net.credentials import Credentials
-from dlag_node.net.sockets import NOBLOCK, Socket, open_socket, readable, rest_of_message
+from dlag_node.net.sockets import (
+    NOBLOCK,
+    Socket,
+    open_socket,
+    readable,
+    resolved,
+    rest_of_message,
+)
 from dlag_node.rounds.record import Record
 from dlag_node.trust.curve import call_with
-from dlag_node.wire.limits import MAX_CONTROL_BYTES
-from dlag_node.wire.observing import FROM_LABORATORY, Farewell, Horizon, Ready, Snapshots
+from dlag_node.wire.limits import MAX_CONTROL_BYTES, MAX_TEXT
+from dlag_node.wire.observing import (
+    FROM_LABORATORY,
+    Fallen,
+    Farewell,
+    FromNode,
+    Halted,
+    Horizon,
+    Ready,
+    Snapshots,
+)
 from dlag_node.wire.schema import pack, unpack
 
 log = logging.getLogger(__name__)
@@ -41,12 +57,36 @@ class Observed:
         if credentials is not None:
             assert credentials.observer is not None  # the settings were checked
             call_with(self.socket, credentials.keys, credentials.observer)
-        self.socket.connect(address)
+        self._address = address
+        self._endpoint: str | None = None  # its name looked up; None: it was not to be found
         self._node = node
         self._thetas: list[bytes] = []
         self._deltas = 0
         self._skips = 0
         self._told_at = monotonic()
+
+    async def call(self) -> None:
+        """Connect to where the laboratory is now: it may not be there yet, or have moved."""
+        try:
+            endpoint = await resolved(self._address)
+        except ConfigError as exc:
+            log.warning("the laboratory is not there: %s", exc)
+            return
+        if endpoint == self._endpoint:
+            return
+        if self._endpoint is not None:
+            self.socket.disconnect(self._endpoint)
+        self.socket.connect(endpoint)
+        self._endpoint = endpoint
+
+    async def wait(self, rounds: int) -> None:
+        """Nothing is heard of it: find out where it is, and say how far we have come."""
+        await self.call()
+        self._send(Halted(self._node, rounds, cpu_seconds(), resident_bytes()))
+
+    def fall(self, reason: str) -> None:
+        """This process gives up."""
+        self._send(Fallen(self._node, reason[:MAX_TEXT]))
 
     def ready(self, rounds: int) -> None:
         """All links are up; so many rounds were finished by earlier processes."""
@@ -106,7 +146,9 @@ class Observed:
         """Close the socket; what was said still leaves."""
         self.socket.close()
 
-    def _send(self, message: Ready | Snapshots | Farewell) -> None:
+    def _send(self, message: FromNode) -> None:
+        if self._endpoint is None:
+            return  # it hears of all this when it is there: from `wait`, and from our files
         self.socket.send(pack(message), NOBLOCK)
 
 

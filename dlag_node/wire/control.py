@@ -3,6 +3,7 @@
 node                      coordinator
 Join         ->
              <-           Enrol            an id, and what the shard looks like
+                          (Full            or that nobody is needed any more)
 Fetch (k)    ->
              <-           Chunk (k)        the shard's bytes, piece by piece
 Report       ->                            sample count and constants of f_i: never a sample
@@ -222,12 +223,23 @@ class Waiting:
     CODE: ClassVar[int] = 29
 
 
+@dataclass(frozen=True, slots=True)
+class Full:
+    """Every one of the run's places is taken: this node is one too many."""
+
+    CODE: ClassVar[int] = 30
+    nodes: int
+
+    def __post_init__(self) -> None:
+        require(1 <= self.nodes <= MAX_NODES, f"nodes is {self.nodes}")
+
+
 FromNode = Join | Fetch | Report | Started | Finished | Failed | Waiting
-FromCoordinator = Enrol | Chunk | Assignment | Refuse | Abort | Who
+FromCoordinator = Enrol | Chunk | Assignment | Full | Refuse | Abort | Who
 
 FROM_NODE: dict[int, type[FromNode]] = {
     kind.CODE: kind for kind in (Join, Fetch, Report, Started, Finished, Failed, Waiting)
 }
 FROM_COORDINATOR: dict[int, type[FromCoordinator]] = {
-    kind.CODE: kind for kind in (Enrol, Chunk, Assignment, Refuse, Abort, Who)
+    kind.CODE: kind for kind in (Enrol, Chunk, Assignment, Full, Refuse, Abort, Who)
 }

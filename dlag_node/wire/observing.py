@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dlag_node.wire.limits import MAX_TEXT, require
+
 
 @dataclass(frozen=True, slots=True)
 class Ready:
@@ -58,7 +60,35 @@ class Horizon:
     final: bool
 
 
-FromNode = Ready | Snapshots | Farewell
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """The node has gone as far as it may, and says so again: the laboratory may be a new one.
 
-FROM_NODE: dict[int, type[FromNode]] = {kind.CODE: kind for kind in (Ready, Snapshots, Farewell)}
+    What it has finished lies in its files. Fields are those of `Ready`.
+    """
+
+    CODE: ClassVar[int] = 44
+    node: int
+    rounds: int
+    cpu: float
+    resident: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fallen:
+    """The node gave up, for this reason; if somebody starts it again, it may come back."""
+
+    CODE: ClassVar[int] = 45
+    node: int
+    reason: str
+
+    def __post_init__(self) -> None:
+        require(len(self.reason) <= MAX_TEXT, "the reason is too long")
+
+
+FromNode = Ready | Snapshots | Farewell | Halted | Fallen
+
+FROM_NODE: dict[int, type[FromNode]] = {
+    kind.CODE: kind for kind in (Ready, Snapshots, Farewell, Halted, Fallen)
+}
 FROM_LABORATORY: dict[int, type[Horizon]] = {Horizon.CODE: Horizon}

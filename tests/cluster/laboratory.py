@@ -11,11 +11,20 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import monotonic
 
 import zmq
 
 from dlag_lab.folder import RunFolder
-from dlag_node.wire.observing import FROM_NODE, Farewell, FromNode, Horizon, Ready, Snapshots
+from dlag_node.wire.observing import (
+    FROM_NODE,
+    Farewell,
+    FromNode,
+    Halted,
+    Horizon,
+    Ready,
+    Snapshots,
+)
 from dlag_node.wire.schema import pack, unpack
 from tests.cluster.meshes import DEADLINE, command, finish, read_until
 
@@ -93,9 +102,13 @@ class Laboratory:
         return heard
 
     def hear(self) -> FromNode:
-        assert self._socket.poll(int(1000 * DEADLINE)), "nobody says anything"
-        peer, raw = self._socket.recv_multipart()
-        message = unpack(raw, FROM_NODE, limit=1 << 24, peer="a node")
+        give_up = monotonic() + DEADLINE
+        message: FromNode | None = None
+        while message is None or isinstance(message, Halted):  # said again and again
+            left = max(0.0, give_up - monotonic())
+            assert self._socket.poll(int(1000 * left)), "nobody says anything"
+            peer, raw = self._socket.recv_multipart()
+            message = unpack(raw, FROM_NODE, limit=1 << 24, peer="a node")
         if isinstance(message, Ready):
             self._peers[message.node] = peer
             self._socket.send_multipart([peer, pack(self._granted)])

@@ -24,6 +24,7 @@ from dlag_node.wire.control import (
     Finished,
     FromCoordinator,
     FromNode,
+    Full,
     Join,
     Report,
     Started,
@@ -163,10 +164,17 @@ def test_a_join_that_cannot_be_is_refused_with_the_reason(join: Join, words: str
     assert roster.refused == 1
 
 
-def test_a_node_too_many_is_refused() -> None:
+def test_a_node_too_many_hears_that_it_is_not_needed() -> None:
     roster = joined()
-    reply = roster.handle(b"late", Join(PROTOCOL, None))
-    assert refusal(reply, b"late") == "all 6 places are taken"
+    assert roster.handle(b"late", Join(PROTOCOL, None)) == [(b"late", Full(6))]
+    assert (roster.surplus, roster.refused) == (1, 0)
+
+
+def test_a_node_too_many_that_wants_a_certain_place_is_refused() -> None:
+    roster = joined()
+    reply = roster.handle(b"late", Join(PROTOCOL, 3))
+    assert refusal(reply, b"late") == "id 3 is taken: ids are 0 to 5"
+    assert (roster.surplus, roster.refused) == (0, 1)
 
 
 @pytest.mark.parametrize(

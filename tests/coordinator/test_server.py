@@ -12,6 +12,7 @@ import pytest_asyncio
 import zmq
 import zmq.asyncio
 
+from coordinator import server
 from coordinator.plan import Plan, RunSettings
 from coordinator.roster import Roster
 from coordinator.server import Server, run_server
@@ -26,6 +27,7 @@ from dlag_node.wire.control import (
     Finished,
     FromCoordinator,
     FromNode,
+    Full,
     Join,
     Report,
     Started,
@@ -108,6 +110,26 @@ async def test_two_clients_go_through_a_whole_run(hall: Hall) -> None:
     async with asyncio.timeout(DEADLINE):
         await hall.serving
     assert hall.server.roster.finished
+
+
+async def test_the_log_says_how_many_nodes_are_missing(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "_SAY_AFTER", 0.01)
+    await hall.client().ask(Join(PROTOCOL, None))
+    async with asyncio.timeout(DEADLINE):
+        while "path:2 needs 2, and 1 have joined" not in caplog.text:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_node_too_many_is_sent_home_and_the_log_says_so_once(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        assert isinstance(await hall.client().ask(Join(PROTOCOL, None)), Enrol)
+    for _ in range(2):
+        assert await hall.client().ask(Join(PROTOCOL, None)) == Full(2)
+    assert caplog.text.count("more nodes than the 2 of path:2") == 1
 
 
 async def test_garbage_is_dropped_mentioned_once_and_the_server_goes_on(

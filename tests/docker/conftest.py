@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.docker.engine import BUILD_DEADLINE, COMPOSES, IMAGE, Project, composes, docker, why_not
+
+MakeProject = Callable[..., Project]
 
 
 @pytest.fixture(scope="session")
@@ -23,17 +26,33 @@ def image() -> Iterator[str]:
     docker("image", "rm", "--force", IMAGE)
 
 
+@pytest.fixture
+def project(image: str, tmp_path: Path) -> Iterator[MakeProject]:
+    """Makes a project of the first compose that there is; afterwards nothing of it is left."""
+    yield from _projects(image, tmp_path)
+
+
 @pytest.fixture(params=list(COMPOSES))
-def project(request: pytest.FixtureRequest, image: str) -> Iterator[Callable[..., Project]]:
-    """Makes a project, for each version of compose; afterwards nothing of it is left."""
+def any_project(
+    request: pytest.FixtureRequest, image: str, tmp_path: Path
+) -> Iterator[MakeProject]:
+    """The same for each version of compose."""
     if not composes()[request.param]:
         pytest.skip(f"there is no {' '.join(COMPOSES[request.param])}, only {image}")
+    yield from _projects(request.param, tmp_path)
+
+
+def _projects(version: str, folder: Path) -> Iterator[MakeProject]:
     made: list[Project] = []
 
     def make(**settings: str) -> Project:
-        made.append(Project(request.param, f"dlag-test-{os.getpid()}-{len(made)}", settings))
+        results = folder / "results"
+        results.mkdir()
+        name = f"dlag-test-{os.getpid()}-{len(made)}"
+        made.append(Project(version, name, {"MESH_RESULTS": str(results), **settings}))
         return made[-1]
 
     yield make
     for each in made:
         each.compose("down", "--volumes", "--timeout", "2")
+        assert each.left() == []

@@ -8,12 +8,13 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "dlag-mesh-test"
 COMPOSES = {"v2": ["docker", "compose"], "v1": ["docker-compose"]}
-DEADLINE = 120.0  # seconds for what takes a few
+DEADLINE = 300.0  # seconds for what takes ten; the machine may be busy
 BUILD_DEADLINE = 900.0  # seconds; a first build fetches 150 MB and compiles
 
 _LABEL = "label=com.docker.compose.project"
@@ -51,15 +52,35 @@ def in_image(*argv: str) -> str:
     return docker("run", "--rm", "--network", "none", IMAGE, *argv)
 
 
-def read_logs_until(container: str, words: str) -> None:
-    """Follow a container's log up to the line that holds `words`; its end comes too soon."""
-    command = ["docker", "logs", "--follow", container]
-    with subprocess.Popen(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE) as following:
-        assert following.stdout is not None
-        try:
-            assert any(words.encode() in line for line in following.stdout), f"no {words!r} came"
-        finally:
-            following.kill()
+def kill_process(container: dict[str, Any]) -> None:
+    """End a container's process as a crash would: for `docker kill`, nobody starts it again."""
+    pid = container["State"]["Pid"]
+    as_root = ["--pid", "host", "--user", "0", "--cap-add", "KILL", "--network", "none"]
+    docker("run", "--rm", *as_root, IMAGE, "sh", "-c", f"kill -9 {pid}")
+
+
+def plug(container: dict[str, Any], *, up: bool) -> None:
+    """Bring a container's network interface down, or up again."""
+    script = f"""
+import fcntl, socket, struct
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"eth0", {int(up)}))  # SIOCSIFFLAGS
+"""
+    there = ["--network", f"container:{container['Id']}", "--user", "0", "--cap-add", "NET_ADMIN"]
+    docker("run", "--rm", *there, IMAGE, "python", "-c", script)
+
+
+def read_logs_until(containers: list[dict[str, Any]], words: str) -> None:
+    """Wait until a line of one of these containers' logs holds `words`; they may start again."""
+    give_up = monotonic() + DEADLINE
+    while not any(words in logs(each) for each in containers):
+        assert monotonic() < give_up, f"no {words!r} came: {logs(containers[0])[-3000:]}"
+        sleep(0.2)
+
+
+def logs(container: dict[str, Any]) -> str:
+    """All that a container's processes have said."""
+    done = _run(["docker", "logs", container["Id"]])
+    return done.stdout + done.stderr
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +92,24 @@ class Project:
     settings: dict[str, str]
 
     def compose(self, *argv: str, deadline: float = DEADLINE) -> str:
-        """A compose command on this project that must not fail."""
-        command = [*COMPOSES[self.version], "--project-name", self.name, *argv]
-        return _checked(command, deadline=deadline, settings=self.settings)
+        """A compose command on this project that must not fail; returns what it says."""
+        done = self.attempt(*argv, deadline=deadline)
+        said = f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        assert done.returncode == 0, f"compose {' '.join(argv)}: {said}"
+        return done.stdout
+
+    def attempt(self, *argv: str, deadline: float = DEADLINE) -> subprocess.CompletedProcess[str]:
+        """A compose command on this project that may fail."""
+        files = ["--file", "docker-compose.yml"]
+        if "MESH_NETWORK" in self.settings:
+            files += ["--file", "docker-compose.network.yml"]
+        command = [*COMPOSES[self.version], *files, "--project-name", self.name, *argv]
+        return _run(command, deadline=deadline, settings=self.settings)
+
+    def one(self, service: str) -> dict[str, Any]:
+        """What the engine knows of the only container of a service."""
+        (found,) = self.containers(service)
+        return found
 
     def containers(self, service: str) -> list[dict[str, Any]]:
         """What the engine knows of the containers of one service, running or not."""
@@ -90,10 +126,8 @@ class Project:
         return [each for what in lists for each in docker(*what, *labelled).split()]
 
 
-def _checked(
-    command: list[str], *, deadline: float = DEADLINE, settings: dict[str, str] | None = None
-) -> str:
-    done = _run(command, deadline=deadline, settings=settings)
+def _checked(command: list[str]) -> str:
+    done = _run(command)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     return done.stdout
 

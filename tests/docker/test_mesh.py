@@ -1,23 +1,53 @@
-"""The image and the compose file: a mesh of containers ends with the simulator's bits."""
+"""The image and the compose file: meshes of containers, with the simulator's bits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cluster.meshes import deeds, finish
-from tests.docker.engine import Project, docker, in_image, read_logs_until
+from tests.docker.conftest import MakeProject
+from tests.docker.engine import (
+    Project,
+    docker,
+    in_image,
+    kill_process,
+    logs,
+    plug,
+    read_logs_until,
+)
 
 pytestmark = [pytest.mark.timeout(1_200), pytest.mark.usefixtures("image")]
 
-MakeProject = Callable[..., Project]
-SMALL = {"MESH_TOPOLOGY": "ring:4", "MESH_ROUNDS": "60", "MESH_SEED": "3"}
+RING = {"MESH_TOPOLOGY": "ring:4", "MESH_METHOD": "dlag", "MESH_SEED": "3"}
+SOMEBODY = 1234  # a user of the host
 
 
 def exit_codes(project: Project, service: str) -> list[int]:
     return sorted(each["State"]["ExitCode"] for each in project.containers(service))
+
+
+def summary_of(folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return summary
+
+
+def assert_same_bits(folder: Path, *, nodes: int, **settings: Any) -> dict[str, Any]:
+    """The results on the host are those of the simulator; returns their summary."""
+    ours = folder / "results"
+    finish("simulate", folder / "simulated", target=1e-7, **settings)
+    for node in range(nodes):
+        name = f"nodes/node-{node:03d}.theta"
+        assert (ours / name).read_bytes() == (folder / "simulated" / name).read_bytes()
+        assert deeds(ours, node) == deeds(folder / "simulated", node)
+    summary, expected = summary_of(ours), summary_of(folder / "simulated")
+    for word in ("theta_sha256", "rounds", "rounds_to_target", "deltas_sent", "suboptimality"):
+        assert summary[word] == expected[word], word
+    return summary
 
 
 def test_a_container_starts_without_compiling() -> None:
@@ -29,48 +59,112 @@ def test_nothing_in_the_image_runs_as_root_or_can_change_the_program() -> None:
     assert in_image("sh", "-c", "test -w /opt/venv || echo kept").strip() == "kept"
 
 
-def test_a_mesh_of_containers_has_the_bits_of_the_simulator(
-    project: MakeProject, tmp_path: Path
+def test_one_command_leaves_the_report_on_the_host(
+    any_project: MakeProject, tmp_path: Path
 ) -> None:
-    mesh = project(**SMALL, MESH_NODES="4")
+    mesh = any_project(**RING, MESH_NODES="5")  # one too many
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "results", SOMEBODY, SOMEBODY)
     mesh.compose("up")
+    for service, containers in (("coordinator", 1), ("node", 5), ("report", 1), ("prepare", 1)):
+        assert exit_codes(mesh, service) == [0] * containers, service
     nodes = mesh.containers("node")
-    assert exit_codes(mesh, "node") == [0] * 4
-    assert exit_codes(mesh, "coordinator") == [0]
-    for each in [*nodes, *mesh.containers("coordinator")]:
+    said = [logs(each) for each in nodes]
+    assert sum("not needed: all 4 places of the run are taken" in each for each in said) == 1
+    assert "more nodes than the 4 of ring:4" in logs(mesh.one("coordinator"))
+    assert "final theta, SHA-256" in logs(mesh.one("report"))
+    for each in nodes:
         assert each["Config"]["User"] == "dlag"
-        assert each["HostConfig"]["RestartPolicy"]["Name"] in ("", "no")
+        assert each["HostConfig"]["RestartPolicy"]["Name"] == "on-failure"
         assert each["HostConfig"]["Memory"] > 0
         assert each["HostConfig"]["PidsLimit"] > 0
 
-    (tmp_path / "real").mkdir()
-    docker("cp", f"{nodes[0]['Id']}:/records/.", str(tmp_path / "real" / "nodes"))
-    finish("simulate", tmp_path / "simulated", topology="ring:4", rounds=60, seed=3)
-    for node in range(4):
-        name = f"nodes/node-{node:03d}.theta"
-        expected = (tmp_path / "simulated" / name).read_bytes()
-        assert len(expected) == 60 * 13 * 8
-        assert (tmp_path / "real" / name).read_bytes() == expected
-        assert deeds(tmp_path / "real", node) == deeds(tmp_path / "simulated", node)
+    assert_same_bits(tmp_path, nodes=4, topology="ring:4", method="dlag", seed=3)
+    results = tmp_path / "results"
+    assert (results / "report.txt").is_file()
+    assert (results / "figures" / "convergence.png").is_file()
+    assert {path.stat().st_uid for path in results.rglob("*")} == {results.stat().st_uid}
 
-    assert len(mesh.left()) == 4 + 1 + 2  # containers, a network, a volume
+    assert len(mesh.left()) == 8 + 2  # containers, a network, a volume
     mesh.compose("down", "--volumes")
     assert mesh.left() == []
 
 
-def test_a_container_too_many_is_refused_and_all_end_when_told_to(project: MakeProject) -> None:
-    mesh = project(**SMALL | {"MESH_ROUNDS": "1000000"}, MESH_NODES="4")
+def test_a_grid_of_25_containers_reaches_the_target(project: MakeProject, tmp_path: Path) -> None:
+    mesh = project()
+    mesh.compose("up")
+    assert exit_codes(mesh, "node") == [0] * 25
+    summary = assert_same_bits(tmp_path, nodes=25)
+    assert summary["suboptimality"] <= 1e-7
+    assert summary["nodes"] == 25
+
+
+def test_a_mesh_survives_its_coordinator_a_killed_node_and_a_cut_one(
+    project: MakeProject, tmp_path: Path
+) -> None:
+    mesh = project(**RING, MESH_NODES="4", MESH_NETWORK="delay=10ms,jitter=2ms")
     mesh.compose("up", "--detach")
-    first = {each["Id"] for each in mesh.containers("node")}
-    read_logs_until(mesh.containers("coordinator")[0]["Id"], "all 4 nodes have started")
+    report, nodes = mesh.one("report"), mesh.containers("node")
+    read_logs_until([report], "4 nodes are ready")
+    docker(
+        "kill", "--signal", "STOP", report["Id"]
+    )  # nobody goes further than two blocks of rounds meanwhile
+    docker("stop", mesh.one("coordinator")["Id"])
+    killed, cut = nodes[0], nodes[1]
+    kill_process(killed)
+    read_logs_until([killed], " again, by /mesh/state/")
+    plug(cut, up=False)
+    docker("kill", "--signal", "CONT", report["Id"])
+    read_logs_until(nodes, "waiting for neighbors [")
+    plug(cut, up=True)
 
-    mesh.compose("up", "--detach", "--no-recreate", "--scale", "node=5")
-    (fifth,) = {each["Id"] for each in mesh.containers("node")} - first
-    assert docker("wait", fifth).strip() == "1"
-    assert "all 4 places are taken" in mesh.compose("logs", "node")
-    assert all(each["State"]["Running"] for each in mesh.containers("node") if each["Id"] != fifth)
+    assert docker("wait", report["Id"]).strip() == "0"
+    for each in nodes:
+        assert docker("wait", each["Id"]).strip() == "0"
+    restarts = {each["Id"]: each["RestartCount"] for each in mesh.containers("node")}
+    assert restarts == {each["Id"]: int(each["Id"] == killed["Id"]) for each in nodes}
+    summary = assert_same_bits(tmp_path, nodes=4, topology="ring:4", method="dlag", seed=3)
+    assert summary["seconds"] >= 0.008 * summary["exchanges"]
+    assert "network delay=10ms,jitter=2ms" in logs(mesh.one("report"))
+    # the gate was made by root, but no node is
+    assert all("packets to and from port 5600" in logs(each) for each in nodes)
 
+
+def test_an_interrupted_mesh_goes_on_and_up_begins_anew(
+    project: MakeProject, tmp_path: Path
+) -> None:
+    mesh = project(**RING, MESH_NODES="4", MESH_NETWORK="delay=10ms")
+    mesh.compose("up", "--detach")
+    read_logs_until(mesh.containers("report"), "4 nodes are ready")
     mesh.compose("stop")
-    ends = {each["State"]["ExitCode"] for each in mesh.containers("node")}
-    assert ends <= {1, 143}  # told by a neighbor, or by the engine; none had to be killed
-    assert not any(each["State"]["Running"] for each in mesh.containers("node"))
+    assert not (tmp_path / "results" / "summary.json").exists()
+    mesh.compose("start", "report", "node")
+    assert docker("wait", mesh.one("report")["Id"]).strip() == "0"
+    assert_same_bits(tmp_path, nodes=4, topology="ring:4", method="dlag", seed=3)
+
+
+def test_too_few_containers_are_told_apart_from_a_mesh_and_more_can_be_added(
+    project: MakeProject,
+) -> None:
+    mesh = project(**RING, MESH_NODES="3", MESH_ROUNDS="20")
+    mesh.compose("up", "--detach")
+    read_logs_until(
+        mesh.containers("coordinator"),
+        "waiting for 1 more nodes: ring:4 needs 4",
+    )
+    mesh.compose("up", "--detach", "--no-recreate", "--scale", "node=4")
+    assert docker("wait", mesh.one("report")["Id"]).strip() == "0"
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [("MESH_METHOD", "unknown method 'nonsense'"), ("MESH_TOPOLOGY", "nonsense")],
+)
+def test_wrong_settings_end_before_a_node_has_started(
+    project: MakeProject, setting: str, words: str
+) -> None:
+    mesh = project(**RING | {setting: "nonsense"})
+    assert mesh.attempt("up").returncode != 0
+    assert words in logs(mesh.one("prepare"))
+    assert exit_codes(mesh, "prepare") == [2]
+    assert not any(each["State"]["StartedAt"] > "0002" for each in mesh.containers("node"))

@@ -10,7 +10,8 @@ from statistics import fmean
 import pytest
 
 from dlag_lab.network.emulator import Fate
-from dlag_lab.network.nfqueue import Packet, packets, refusal, verdict
+from dlag_lab.network.netlink import refusal
+from dlag_lab.network.nfqueue import Packet, packets, verdict
 from dlag_lab.network.spec import NetworkSpec, parse_network
 
 A, B = b"\x02\x00\x00\x00\x00\x01", b"\x02\x00\x00\x00\x00\x02"

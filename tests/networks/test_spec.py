@@ -8,7 +8,8 @@ import pytest
 
 from coordinator.plan import RunSettings
 from dlag_lab.network import commands
-from dlag_lab.network.network import MOST_NODES, Network, netem, tbf
+from dlag_lab.network.network import MOST_NODES, Network
+from dlag_lab.network.qdiscs import netem, tbf
 from dlag_lab.network.spec import NetworkSpec, parse_network
 from dlag_lab.runs import Run, RunRequest
 from dlag_node.errors import ConfigError
@@ -140,6 +141,6 @@ def test_the_kernels_own_emulator_is_asked_for_the_same_things() -> None:
     assert " ".join(netem(spec, "mesh-3")) == (
         "tc qdisc add dev mesh-3 root netem limit 100000 delay 20000us 5000us loss 1.000000%"
     )
-    assert " ".join(tbf(1e7)) == (
+    assert " ".join(tbf(1e7, "mesh0")) == (
         "tc qdisc add dev mesh0 root tbf rate 10000000bit burst 2850 limit 1250000"
     )

@@ -37,7 +37,7 @@ from dlag_node.wire.limits import (
     MAX_NODES,
     MAX_TEXT,
 )
-from dlag_node.wire.observing import Farewell, Horizon, Ready, Snapshots
+from dlag_node.wire.observing import Fallen, Farewell, Halted, Horizon, Ready, Snapshots
 from dlag_node.wire.schema import pack, unpack
 
 Kinds = Mapping[int, type[Any]]
@@ -131,6 +131,9 @@ MESSAGES = st.one_of(
     st.builds(Snapshots, WIDE, WIDE, WIDE, WIDE, WIDE, st.binary(max_size=80)),
     st.builds(Farewell, WIDE, WIDE, WIDE, FLOATS, WIDE, FLOATS, WIDE, TEXTS),
     st.builds(Horizon, WIDE, st.booleans()),
+    st.builds(Halted, WIDE, WIDE, FLOATS, WIDE),
+    st.builds(Fallen, WIDE, TEXTS),
+    st.builds(control.Full, st.integers(1, MAX_NODES)),
 )
 
 

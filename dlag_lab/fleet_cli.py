@@ -1,0 +1,81 @@
+"""`dlag prepare` and `dlag watch`: for a mesh whose processes others start, as compose does."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.options import LogLevel, takes_run_settings
+from coordinator.plan import RunSettings
+from dlag_lab.executing import execute, request_for
+from dlag_lab.folder import RunFolder
+from dlag_lab.network.spec import parse_network
+from dlag_lab.options import Figures, Force, Json, Network, Out, Rounds, Target
+from dlag_lab.preparing import check, clear_states
+from dlag_node.process import set_up_logging
+from dlag_node.trust.cli import Insecure
+from dlag_node.trust.loopback import require_loopback
+
+log = logging.getLogger(__name__)
+
+Records = Annotated[
+    Path,
+    typer.Option(
+        envvar="DLAG_RECORDS",
+        help="The folder whose nodes/ and state/ the nodes write their records and states into.",
+    ),
+]
+Bind = Annotated[
+    str, typer.Option(envvar="DLAG_BIND", help="Where to listen for the nodes that we watch.")
+]
+
+
+@takes_run_settings
+def prepare(
+    settings: RunSettings,
+    records: Records,
+    rounds: Rounds = None,
+    target: Target = None,
+    network: Network = None,
+    log_level: LogLevel = "info",
+) -> None:
+    """Check the settings of a mesh of containers, and clear what an earlier run of it has left."""
+    set_up_logging("prepare", log_level)
+    request = request_for(settings, "watch", rounds=rounds, target=target, out=records, force=True)
+    replace(request, network=None if network is None else parse_network(network))
+    nodes = check(request).nodes
+    log.info("%s on %s: %d nodes", settings.method, settings.topology, nodes)
+    cleared = clear_states(RunFolder(records).state_path(0).parent)
+    if cleared:
+        log.info("cleared %d state folders of an earlier run", cleared)
+
+
+@takes_run_settings
+def watch(
+    settings: RunSettings,
+    records: Records,
+    bind: Bind = "tcp://127.0.0.1:5556",
+    rounds: Rounds = None,
+    target: Target = None,
+    out: Out = None,
+    force: Force = False,
+    insecure: Insecure = False,
+    json: Json = None,
+    figures: Figures = True,
+    network: Network = None,
+    log_level: LogLevel = "info",
+) -> None:
+    """Watch a mesh that was started elsewhere, with the same settings: referee, report, figures.
+
+    Its nodes need --observer with our address, and --out with a folder that we can read.
+    """
+    set_up_logging("report", log_level)
+    require_loopback(bind, unless=insecure)
+    request = request_for(settings, "watch", rounds=rounds, target=target, out=out, force=force)
+    asked = None if network is None else parse_network(network)
+    request = replace(request, bind=bind, records=records, network=asked)
+    execute(request, json=json, figures=figures)

@@ -1,0 +1,57 @@
+"""Watching a mesh that somebody else has started: containers, or nodes by hand on other hosts."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from time import perf_counter
+
+from dlag_lab.folder import RunFolder
+from dlag_lab.laboratory import Laboratory, MeshOutcome
+from dlag_node.errors import ConfigError, RunAborted
+
+log = logging.getLogger(__name__)
+
+_GIVE_UP_AFTER = 60.0  # seconds of silence once a node has given up: others start it again, or not
+
+
+async def watch(laboratory: Laboratory, bind: str) -> MeshOutcome:
+    """All rounds of a run, from its nodes' first words to their last ones."""
+    begun = perf_counter()
+    address = laboratory.listen(bind)
+    outcome = laboratory.outcome
+    try:
+        log.info("listening on %s for %d nodes", address, laboratory.nodes)
+        await _until(laboratory, lambda: laboratory.all_ready)
+        outcome.ready_seconds = perf_counter() - begun
+        log.info("%d nodes are ready after %.2f s", laboratory.nodes, outcome.ready_seconds)
+        await laboratory.tell_horizon()
+        await _until(laboratory, lambda: laboratory.all_done)
+    finally:
+        laboratory.close()
+    outcome.seconds = max(each.seconds for each in outcome.farewells.values())
+    log.info("the rounds took %.2f s", outcome.seconds)
+    return outcome
+
+
+def collect(records: RunFolder, folder: RunFolder, *, nodes: int) -> None:
+    """Copy what every node wrote into the run folder."""
+    for node in range(nodes):
+        for source, copy in (
+            (records.record_path(node), folder.record_path(node)),
+            (records.theta_path(node), folder.theta_path(node)),
+        ):
+            try:
+                shutil.copyfile(source, copy)
+            except OSError as exc:
+                raise ConfigError(f"the records of node {node}: {exc}") from exc
+
+
+async def _until(laboratory: Laboratory, enough: Callable[[], bool]) -> None:
+    while not enough():
+        patience = 1e3 * _GIVE_UP_AFTER if laboratory.fallen else None
+        if not await laboratory.socket.poll(patience):
+            node, reason = next(iter(laboratory.fallen.items()))
+            raise RunAborted(f"node {node} gave up, and nobody says anything: {reason}")
+        await laboratory.take(await laboratory.hear())

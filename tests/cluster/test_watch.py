@@ -1,0 +1,131 @@
+"""Nodes that others start, watched by `dlag watch`: it may die and come back, they be too many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+import zmq
+import zmq.asyncio
+
+from coordinator.plan import Plan, RunSettings
+from dlag_lab import watching
+from dlag_lab.folder import RunFolder
+from dlag_lab.laboratory import Laboratory
+from dlag_lab.preparing import clear_states
+from dlag_lab.referee import Referee
+from dlag_node.errors import RunAborted
+from dlag_node.rounds.state_folder import StateFolder
+from dlag_node.wire.observing import Fallen, Ready
+from dlag_node.wire.schema import pack
+from tests.cluster.meshes import command, finish, read_until
+
+DEADLINE = 60.0
+LOOPBACK = "tcp://127.0.0.1:*"
+SETTINGS = {"topology": "ring:4", "method": "ssda", "seed": 3}
+FLAGS = [f"--{name}={value}" for name, value in SETTINGS.items()]
+
+
+class ByHand:
+    """A coordinator, nodes and a laboratory as processes of their own."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        self._stack = stack
+
+    def start(self, name: str, *argv: str) -> subprocess.Popen[str]:
+        return self._stack.enter_context(command(name, *argv))
+
+    def start_coordinator(self) -> None:
+        process = self.start("dlag-coordinator", *FLAGS, "--bind", LOOPBACK)
+        self.coordinator = read_until(process, "listening on ").split("listening on ")[1].split()[0]
+
+    def start_watch(self, bind: str = LOOPBACK) -> subprocess.Popen[str]:
+        argv = [*FLAGS, "--target=1e-7", "--bind", bind, "--records", str(self.folder / "mesh")]
+        argv += ["--out", str(self.folder / "results"), "--force", "--no-figures"]
+        process = self.start("dlag", "watch", *argv)
+        self.observer = read_until(process, "listening on ").split("listening on ")[1].split()[0]
+        return process
+
+    def start_node(self, node: int) -> subprocess.Popen[str]:
+        mesh = self.folder / "mesh"
+        argv = ["--coordinator", self.coordinator, "--observer", self.observer]
+        argv += ["--out", str(mesh / "nodes"), "--state", str(mesh / "state" / str(node))]
+        return self.start("dlag-node", *argv)
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Iterator[ByHand]:
+    with ExitStack() as stack:
+        yield ByHand(tmp_path, stack)
+
+
+def test_a_laboratory_that_is_killed_may_be_started_again(by_hand: ByHand, tmp_path: Path) -> None:
+    by_hand.start_coordinator()
+    first = by_hand.start_watch()
+    nodes = [by_hand.start_node(i) for i in range(4)]
+    read_until(first, "4 nodes are ready")
+    first.kill()
+    first.wait(DEADLINE)
+    assert any(node.poll() is None for node in nodes)
+    second = by_hand.start_watch(by_hand.observer)
+    _, errors = second.communicate(timeout=DEADLINE)
+    assert second.returncode == 0, errors
+    for node in nodes:
+        assert node.wait(DEADLINE) == 0
+    finish("simulate", tmp_path / "simulated", target=1e-7, **SETTINGS)
+    ours, theirs = (
+        json.loads((tmp_path / name / "summary.json").read_text(encoding="utf-8"))
+        for name in ("results", "simulated")
+    )
+    for word in ("theta_sha256", "rounds", "deltas_sent", "rounds_to_target", "suboptimality"):
+        assert ours[word] == theirs[word], word
+
+
+def test_a_node_too_many_says_so_and_that_is_no_failure(by_hand: ByHand) -> None:
+    by_hand.start_coordinator()
+    watch = by_hand.start_watch()
+    nodes = [by_hand.start_node(i) for i in range(5)]
+    ends = [node.communicate(timeout=DEADLINE) for node in nodes]
+    assert [node.returncode for node in nodes] == [0] * 5
+    assert sum("not needed: all 4 places of the run are taken" in err for _, err in ends) == 1
+    watch.communicate(timeout=DEADLINE)
+    assert watch.returncode == 0
+
+
+async def test_a_node_that_gave_up_for_good_ends_the_watch_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_GIVE_UP_AFTER", 0.2)
+    plan = Plan(RunSettings(topology="path:2"))
+    laboratory = Laboratory(
+        nodes=2,
+        dim=13,
+        referee=Referee(plan, target=None, rounds=5, report=lambda _: None),
+        records=RunFolder(tmp_path),
+    )
+    address = f"ipc://{tmp_path}/laboratory"
+    with zmq.asyncio.Context() as context:
+        task = asyncio.create_task(watching.watch(laboratory, address))
+        with closing(context.socket(zmq.DEALER)) as dealer:
+            dealer.connect(address)
+            await dealer.send(pack(Ready(0, 0, 0.1, 1)))
+            await dealer.send(pack(Fallen(1, "ConvergenceError: it diverges")))
+            with pytest.raises(RunAborted, match=r"node 1 gave up.*it diverges"):
+                await asyncio.wait_for(task, DEADLINE)
+    assert laboratory.outcome.ready.keys() == {0}
+
+
+def test_a_new_run_clears_the_states_that_nobody_uses(tmp_path: Path) -> None:
+    for name in ("dead", "alive"):
+        StateFolder(tmp_path / name).__exit__()
+    with StateFolder(tmp_path / "alive"):
+        assert clear_states(tmp_path) == 1
+        assert [path.name for path in tmp_path.iterdir()] == ["alive"]
+    assert clear_states(tmp_path) == 1
+    assert clear_states(tmp_path / "none") == 0
