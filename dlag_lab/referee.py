@@ -45,8 +45,7 @@ class Referee:
         rounds: int,
         report: Callable[[Measurement], None],
     ) -> None:
-        data = plan.dataset
-        self.pooled = Problem(data.rows, data.labels, plan.loss, n0=plan.n0, lam=plan.settings.lam)
+        self.pooled = plan.pooled()
         self.theta_star, self.f_star = optimum(self.pooled)
         self._worst = Worst(self.pooled, self.theta_star, self.f_star)
         self.last: Measurement | None = None

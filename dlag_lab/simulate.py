@@ -142,8 +142,8 @@ def seats_of(plan: Plan, addresses: Sequence[str]) -> list[tuple[Place, Engine]]
         enrol, body = plan.enrolment(node)
         enrolments.append((enrol, body, problem_of(enrol, body)))
     reports = [
-        Report(address, f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum)
-        for address, (_, _, f) in zip(addresses, enrolments, strict=True)
+        Report.of(address, problem)
+        for address, (_, _, problem) in zip(addresses, enrolments, strict=True)
     ]
     assignments = plan.assignments(reports)
     return [
@@ -156,7 +156,4 @@ def seats_of(plan: Plan, addresses: Sequence[str]) -> list[tuple[Place, Engine]]
 
 def problems_of(plan: Plan) -> list[Problem]:
     """Every worker's f_i, straight from the plan: for those who only ask for its constants."""
-    return [
-        Problem(*plan.shard(node), plan.loss, n0=plan.n0, lam=plan.settings.lam)
-        for node in range(plan.nodes)
-    ]
+    return [plan.problem(node) for node in range(plan.nodes)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dlag_node.data import HeldData
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import check_address
 from dlag_node.rounds.keeper import DEFAULT_EVERY, MAX_EVERY
@@ -44,6 +45,7 @@ class NodeSettings:
     token: Path | None = None  # for one join of a key that the coordinator does not know
     insecure: bool = False  # no keys, and not on loopback either
     neighbors: Mapping[int, str] = field(default_factory=dict)  # that are not where they were
+    data: HeldData | None = None  # samples of our own; None: the coordinator hands out some
 
     def __post_init__(self) -> None:
         check_address(self.bind, wildcard=True)
