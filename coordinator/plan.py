@@ -178,10 +178,10 @@ class Plan:
 
         There are none where it holds its samples itself.
         """
-        body, entries, sha256 = b"", None, ""
+        samples, entries, body, sha256 = self.terms.sizes[node], None, b"", ""
         if not self.held:
             rows, labels = self.shard(node)
-            body, entries = shard_bytes(rows, labels), stored_entries(rows)
+            samples, entries, body = rows.samples, stored_entries(rows), shard_bytes(rows, labels)
             sha256 = hashlib.sha256(body).hexdigest()
         enrol = Enrol(
             run=self.run,
@@ -189,7 +189,7 @@ class Plan:
             problem=self.loss.name,
             lam=float(self.settings.lam),
             n0=self.n0,
-            samples=self.terms.sizes[node],
+            samples=samples,
             dim=self.terms.dim,
             entries=entries,
             size=len(body),

@@ -32,6 +32,7 @@ from dlag_lab.options import (
 )
 from dlag_lab.outlook import outlook
 from dlag_lab.paper.cli import app as paper
+from dlag_lab.predict_cli import predict
 from dlag_lab.replan import replan
 from dlag_lab.report import print_report, write_report
 from dlag_lab.resuming import settings_of
@@ -181,6 +182,7 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> Non
 app.add_typer(keys, name="keys")
 app.command("compare")(compare)
 app.command("theory")(theory)
+app.command("predict")(predict)
 app.add_typer(paper, name="paper")
 
 

@@ -129,6 +129,13 @@ MinSamples = Annotated[
         envvar="DLAG_MIN_SAMPLES", help="With --scale: refuse to tell that of fewer samples."
     ),
 ]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="DLAG_MODEL",
+        help="Where the model goes at the end, .json or .npz; if not said, into --out.",
+    ),
+]
 LogLevel = Annotated[
     str, typer.Option(envvar="DLAG_LOG_LEVEL", help="debug, info, warning or error.")
 ]
@@ -159,6 +166,7 @@ def node(
     dim: Dim = None,
     scale: Scale = "none",
     min_samples: MinSamples = MIN_SAMPLES,
+    model: Model = None,
     log_level: LogLevel = "info",
     lifeline: Lifeline = None,
 ) -> None:
@@ -188,6 +196,7 @@ def node(
         insecure=insecure,
         neighbors=parse_neighbors(neighbor or []),
         data=_held(data, label, dim, scale, min_samples),
+        model=model,
     )
     raise typer.Exit(run_process(lambda: run_node(settings), lifeline=lifeline))
 

@@ -21,6 +21,7 @@ class HeldFile:
     label: str | None = None
     dim: int | None = None
     sha256: str | None = None
+    names: tuple[str, ...] | None = None  # of its features, once it has been read
 
     def table(self) -> Table:
         """What the file holds."""
@@ -67,5 +68,7 @@ class HeldData:
                 "or --scale none"
             )
         summary = summarise(table, self.scale, who=str(self.file.path))
-        file = replace(self.file, path=self.file.path.absolute(), sha256=table.sha256)
+        file = replace(
+            self.file, path=self.file.path.absolute(), sha256=table.sha256, names=table.names
+        )
         return Holding(table, summary, file)

@@ -37,6 +37,11 @@ class Place:
     shard: bytes | bytearray | HeldFile
     bound: str
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the features, where the node's own file has them."""
+        return self.shard.names if isinstance(self.shard, HeldFile) else None
+
     def samples(self) -> bytes | bytearray | Table:
         """The shard, or what the node's own file holds."""
         return self.shard.table() if isinstance(self.shard, HeldFile) else self.shard
@@ -92,8 +97,8 @@ class StateFolder:
         if not (isinstance(enrol, Enrol) and isinstance(assignment, Assignment)):
             raise StorageError(f"{path} holds other words than an enrolment and an assignment")
         if enrol.held:
-            name, label, dim, sha256 = shard
-            shard = HeldFile(Path(name), label, dim, sha256)
+            name, label, dim, sha256, names = shard
+            shard = HeldFile(Path(name), label, dim, sha256, names and tuple(names))
         return Place(enrol, assignment, shard, bound)
 
     def write_place(self, place: Place) -> None:
@@ -130,5 +135,5 @@ class StateFolder:
 
 def _plain(shard: bytes | bytearray | HeldFile) -> bytes | bytearray | tuple[object, ...]:
     if isinstance(shard, HeldFile):
-        return str(shard.path), shard.label, shard.dim, shard.sha256
+        return str(shard.path), shard.label, shard.dim, shard.sha256, shard.names
     return shard
