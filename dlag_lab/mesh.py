@@ -20,7 +20,7 @@ from dlag_lab.gallery import Gallery
 from dlag_lab.keyring import Keyring
 from dlag_lab.launcher import Launcher
 from dlag_lab.network.hosts import Hosts, Loopback
-from dlag_lab.referee import Referee
+from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
 from dlag_node.errors import ConfigError, RemoteProtocolError, RunAborted
 from dlag_node.net.wish import STOP_SIGNAL
@@ -73,7 +73,7 @@ class LocalMesh:
         *,
         nodes: int,
         dim: int,
-        referee: Referee,
+        referee: Judge,
         folder: Path,
         progress: Callable[[Snapshots], None] = lambda _: None,
         started: Callable[[Launcher], None] = lambda _: None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,17 @@ class Measurement:
     k: int
     suboptimality: float
     consensus_error: float  # max_i ||theta_i - mean||
+
+
+class Judge(Protocol):
+    """Who says how far a run may go, by the thetas that it sees."""
+
+    @property
+    def horizon(self) -> Horizon:
+        """How far the nodes may go by what has been judged so far."""
+
+    def take(self, node: int, thetas: Array) -> None:
+        """theta_i after the node's next rounds, one row each."""
 
 
 class Referee:

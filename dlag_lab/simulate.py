@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.plan import Plan
-from dlag_lab.referee import Referee
+from dlag_lab.referee import Judge
 from dlag_node.problems import Problem
 from dlag_node.rounds import Engine
 from dlag_node.rounds.leaving import model_of, model_path
@@ -66,7 +66,7 @@ class Simulator:
 
     def run(
         self,
-        referee: Referee,
+        referee: Judge,
         *,
         records: Path | None = None,
         finished: Callable[[Engine], None] = lambda _: None,
