@@ -28,6 +28,10 @@ from dlag_node.wire.limits import MAX_CENSUS_EDGES, MAX_CENSUS_NODES, MAX_NODES,
 T = TypeVar("T")
 
 HELD = "nodes"  # in place of a data file: each node has its own
+_NO_DATA = (
+    "--data nodes: only a coordinator takes that (dlag-coordinator, with dlag-node --data FILE on "
+    "each node); expected heart or a file"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +136,14 @@ class Plan:
     def dataset(self) -> Dataset:
         """The samples that are dealt out."""
         if self._dataset is None:
-            raise ConfigError(
-                "--data nodes: only a coordinator takes that (dlag-coordinator, with dlag-node "
-                "--data FILE on each node); expected heart or a file"
-            )
+            raise ConfigError(_NO_DATA)
         return self._dataset
 
     @property
     def terms(self) -> Terms:
         """What was settled."""
         if self._terms is None:
-            raise ConfigError("the nodes have not yet said what they hold")
+            raise ConfigError(_NO_DATA)
         return self._terms
 
     @property

@@ -18,7 +18,7 @@ from dlag_node.wire.observing import Farewell
 from tests.cluster.laboratory import LOOPBACK, laboratory
 from tests.cluster.meshes import command, read_until
 
-DEADLINE = 60.0  # seconds for a few processes to start and end
+DEADLINE = 120.0  # seconds for a few processes to start and end, on a busy machine
 
 RNG = np.random.default_rng(11)
 SIZES = (40, 15, 25)

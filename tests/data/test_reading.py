@@ -187,7 +187,6 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "npz: complex": (bad_npz(X=1j * X, y=Y), "entries of type complex128: expected numbers"),
     "npz: nan": (bad_npz(X=X * np.nan, y=Y), "a value that is not finite"),
     "npz: none": (bad_npz(X=X[:0], y=Y[:0]), "holds no sample"),
-    "parquet: none": (bad_bytes("bad.parquet", b"PAR1"), "cannot read .*bad.parquet"),
 }
 
 
@@ -199,6 +198,22 @@ def test_a_bad_file_is_refused_with_the_reason(
     with pytest.raises(ConfigError, match=words) as caught:
         read_table(path, label="y")
     assert path.name in str(caught.value)
+
+
+def test_a_bad_parquet_file_is_refused_with_the_reason(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = bad_bytes("bad.parquet", b"PAR1")(tmp_path)
+    with pytest.raises(ConfigError, match=r"cannot read .*bad\.parquet"):
+        read_table(path)
+    for column, words in (
+        (pa.array([1.0, None]), "column 'a' has empty places"),
+        (pa.array(["x", "y"]), "column 'a' is of type string: expected numbers"),
+        (pa.array([1.0, float("nan")]), "a value that is not finite"),
+    ):
+        pq.write_table(pa.table({"a": column, "y": [0, 1]}), path)
+        with pytest.raises(ConfigError, match=words):
+            read_table(path, label="y")
 
 
 @pytest.mark.parametrize("cut", [3, 60, 200, 1_500])
