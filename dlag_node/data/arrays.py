@@ -7,6 +7,8 @@ which is a mapped file if they are large. Nothing is ever unpickled.
 
 from __future__ import annotations
 
+import lzma
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -21,6 +23,20 @@ from dlag_node.errors import ConfigError
 from dlag_node.problems import Array, rows_of
 
 _FLOAT = np.dtype("<f8")
+
+# What zipfile, numpy and the decompressors raise at damaged archives, between them.
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    MemoryError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    ValueError,
+)
 
 
 def read_npy(path: Path, labels: Path | None) -> Table:
@@ -50,7 +66,7 @@ def read_npz(path: Path, label: str | None) -> Table:
             if wanted in names:
                 with archive.open(f"{wanted}.npy") as file:
                     labels = _vector(file, f"{path}, {wanted}")
-    except (zipfile.BadZipFile, zlib.error, EOFError) as exc:
+    except DAMAGED as exc:
         raise ConfigError(f"cannot read {path}: {exc}") from exc
     return _table(A, labels, str(path))
 

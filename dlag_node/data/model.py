@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from dlag_node.data.arrays import DAMAGED
 from dlag_node.data.storage import blocks
 from dlag_node.data.summary import SCALES, dense_block
 from dlag_node.errors import ConfigError, StorageError
@@ -142,7 +141,7 @@ def load_model_file(path: Path) -> Model:
         raise ConfigError(f"cannot read {path}: {exc}") from exc
     except KeyError as exc:
         raise ConfigError(f"{path} is no model: it has no {exc}") from exc
-    except (ValueError, TypeError, ConfigError, zipfile.BadZipFile, zlib.error, EOFError) as exc:
+    except (TypeError, AttributeError, ConfigError, *DAMAGED) as exc:
         raise ConfigError(f"{path} is no model: {exc}") from exc
 
 
