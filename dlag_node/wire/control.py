@@ -20,9 +20,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
-from dlag_node.data import SCALES, Agreement, Spread, Summary
+from dlag_node.data import Agreement, Summary
 from dlag_node.problems import Problem
 from dlag_node.wire.frames import Abort, Refuse, Who
 from dlag_node.wire.limits import (
@@ -31,11 +29,10 @@ from dlag_node.wire.limits import (
     KEY_BYTES,
     MAX_DIM,
     MAX_NODES,
-    MAX_SAMPLES,
-    MAX_SCALED_DIM,
     MAX_TEXT,
     require,
 )
+from dlag_node.wire.samples import check_agreement, check_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,31 +48,7 @@ class Join:
     def __post_init__(self) -> None:
         require(self.token is None or len(self.token) <= MAX_TEXT, "the token is too long")
         if self.held is not None:
-            _check_summary(self.held)
-
-
-def _check_summary(said: Summary) -> None:
-    require(1 <= said.samples <= MAX_SAMPLES, f"samples is {said.samples}")
-    require(1 <= said.dim <= MAX_DIM, f"dim is {said.dim}")
-    require(said.names is None or len(said.names) <= MAX_TEXT, "the names' hash is too long")
-    labels = said.labels or (0.0,)
-    require(len(labels) <= 2 and all(map(math.isfinite, labels)), f"labels are {labels}")
-    _check_spread(said.scale, said.spread, said.dim)
-    if said.spread is not None:
-        first, second = said.spread.vectors
-        least = first if said.scale == "minmax" else np.zeros(said.dim)
-        require(bool((least <= second).all()), f"vectors that are no {said.scale}")
-
-
-def _check_spread(scale: str, spread: Spread | None, dim: int) -> None:
-    require(scale in SCALES, f"scale is {scale[:MAX_TEXT]!r}")
-    require((spread is None) == (scale == "none"), f"scale is {scale}, its vectors do not fit")
-    if spread is not None:
-        require(dim <= MAX_SCALED_DIM, f"dim is {dim}, scaled at most {MAX_SCALED_DIM}")
-        lengths = len(spread.first), len(spread.second)
-        require(lengths == (FLOAT_BYTES * dim,) * 2, f"vectors of {lengths} bytes, dim is {dim}")
-        for vector in spread.vectors:
-            require(bool(np.isfinite(vector).all()), "a number of the scaling is not finite")
+            check_summary(self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +81,7 @@ class Enrol:
         m, entries = self.samples, self.entries
         numbers = m + (m * self.dim if entries is None else 2 * entries + m + 1)
         require(self.size in (0, FLOAT_BYTES * numbers), f"size is {self.size}")
-        agreed = self.agreement
-        classes = agreed.classes
-        require(len(classes) in (0, 2) and list(classes) == sorted(set(classes)), "bad classes")
-        require(all(map(math.isfinite, (*classes, agreed.intercept))), "a number is not finite")
-        _check_spread(agreed.scale, agreed.spread, self.dim)
+        check_agreement(self.agreement, self.dim)
 
     @property
     def held(self) -> bool:
