@@ -26,7 +26,7 @@ from dlag_lab.referee import optimum
 from dlag_lab.simulate import problems_of
 from dlag_node.graphs.weights import curvature_weights
 from dlag_node.methods.mixing import extremes
-from dlag_node.problems import Array, Problem
+from dlag_node.problems import Array
 from dlag_node.solvers import Oracle, parse_stop
 
 TARGET = 1e-7
@@ -40,8 +40,7 @@ def messages(seed: int, tau: float, p: float) -> int | None:
     """Messages to the target; None where 1,000 rounds do not lead there."""
     plan = Plan(RunSettings(seed=seed))
     problems = problems_of(plan)
-    data = plan.dataset
-    pooled = Problem(data.rows, data.labels, plan.loss, n0=plan.n0, lam=plan.settings.lam)
+    pooled = plan.pooled()
     _, f_star = optimum(pooled)
     mu = np.array([f.mu for f in problems])
     U = curvature_weights(plan.nodes, plan.graph.edges, mu)

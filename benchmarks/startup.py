@@ -169,7 +169,7 @@ def forked() -> Forked:
         mesh = LocalMesh(
             settings,
             nodes=plan.nodes,
-            dim=plan.dataset.rows.dim,
+            dim=plan.dim,
             referee=Referee(plan, target=None, rounds=1, report=lambda _: None),
             folder=Path(folder),
             started=started,

@@ -40,8 +40,24 @@ FLAGS: dict[str, Any] = {
     "weights": _flag(str, "Gossip weights: metropolis, max-degree or laplacian.", env="WEIGHTS"),
     "problem": _flag(str, "logistic or ridge.", env="PROBLEM"),
     "lam": _flag(float, "Weight of the l2 regulariser.", "--lambda", env="LAMBDA"),
-    "data": _flag(str, "heart (bundled), or a LIBSVM file, plain or .gz/.bz2/.xz.", env="DATA"),
+    "data": _flag(
+        str,
+        "heart (bundled), a file (LIBSVM text, plain or compressed, .csv, .npz, .npy, .parquet), "
+        "or, for dlag-coordinator, nodes: each holds its own.",
+        env="DATA",
+    ),
     "data_dir": _flag(str | None, "Where data files are looked for by name.", env="DATA_DIR"),
+    "label": _flag(
+        str | None, "Where the labels are: a column, an .npz file's array, an .npy.", env="LABEL"
+    ),
+    "scale": _flag(
+        str, "none, minmax (each feature to [-1, 1]) or standard (mean 0, variance 1).", env="SCALE"
+    ),
+    "intercept": _flag(
+        float,
+        "Value of a constant feature, regularised as the others are; 0: none.",
+        env="INTERCEPT",
+    ),
     "shards": _flag(
         str,
         "even, uneven:a,b (sizes by U[a,b]) or labels:alpha (Dirichlet label skew).",

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
+
+import numpy as np
 
 from coordinator.datasets import Dataset, load_dataset
 from coordinator.shards import split
 from coordinator.without import data_left, graph_left, parse_without
+from dlag_node.data import Agreement, Summary, agree, check_scale, summarise
 from dlag_node.errors import ConfigError
 from dlag_node.graphs.spectrum import Spectrum, spectrum_of
 from dlag_node.graphs.topology import Graph, parse_topology
 from dlag_node.graphs.weights import gossip_matrix
-from dlag_node.problems import Array, Rows, loss_named, shard_bytes, stored_entries
+from dlag_node.problems import Array, Problem, Rows, loss_named, shard_bytes, stored_entries
 from dlag_node.wire.control import Assignment, Census, Enrol, Peer, Report
 from dlag_node.wire.limits import MAX_CENSUS_EDGES, MAX_CENSUS_NODES, MAX_NODES, PROTOCOL
+
+T = TypeVar("T")
+
+HELD = "nodes"  # in place of a data file: each node has its own
+_NO_DATA = (
+    "--data nodes: only a coordinator takes that (dlag-coordinator, with dlag-node --data FILE on "
+    "each node); expected heart or a file"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +46,9 @@ class RunSettings:
     lam: float = 0.01
     data: str = "heart"
     data_dir: str | None = None
+    label: str | None = None
+    scale: str = "none"
+    intercept: float = 0.0
     shards: str = "uneven:1,10"
     without: str = ""  # ids of workers that are lost, with their samples
     rounds: int = 5_000
@@ -50,12 +65,28 @@ class RunSettings:
                 raise ConfigError(f"{name} = {value}: expected a positive number")
         if self.seed < 0:
             raise ConfigError(f"seed = {self.seed}: expected a whole number of at least 0")
+        check_scale(self.scale)
+        if not (np.isfinite(self.intercept) and self.intercept >= 0):
+            raise ConfigError(f"intercept = {self.intercept}: expected a number of at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is settled once everybody's samples are known: how many, and what is done to them."""
+
+    sizes: tuple[int, ...]  # m_i
+    dim: int  # features of the nodes' tables
+    agreement: Agreement
 
 
 class Plan:
-    """Everything that is decided once, from the settings alone; only the run's name is drawn."""
+    """Everything that is decided once, from the settings and the samples; the run's name is drawn.
 
-    def __init__(self, settings: RunSettings) -> None:
+    Samples are dealt out, from a dataset, or the nodes hold them (`--data nodes`): then the terms
+    are settled when all nodes have said what they hold.
+    """
+
+    def __init__(self, settings: RunSettings, dataset: Dataset | None = None) -> None:
         self.settings = settings
         self.run = uuid4().hex  # names this very run: frames of another one are refused
         whole = parse_topology(settings.topology, seed=settings.seed)
@@ -66,13 +97,30 @@ class Plan:
         self.U = gossip_matrix(self.graph, settings.weights)
         self.spectrum: Spectrum = spectrum_of(self.U)
         self.loss = loss_named(settings.problem)
-        data_dir = None if settings.data_dir is None else Path(settings.data_dir)
-        self.dataset: Dataset = load_dataset(settings.data, self.loss, data_dir=data_dir)
-        self.parts = split(
-            settings.shards, self.dataset.labels, nodes=whole.nodes, seed=settings.seed
-        )
-        if self.lost:
-            self.dataset, self.parts = data_left(self.dataset, self.parts, self.lost)
+        self._dataset: Dataset | None = None
+        self._terms: Terms | None = None
+        if settings.data != HELD:
+            self._deal(dataset or _load(settings), whole.nodes)
+
+    def _deal(self, data: Dataset, nodes: int) -> None:
+        """Deal the samples to all workers; those of the ones that are lost are lost."""
+        settings = self.settings
+        self.parts = split(settings.shards, data.labels, nodes=nodes, seed=settings.seed)
+        summary = summarise(data.table, settings.scale, who=data.name)
+        agreement = self._agreement({data.name: summary})
+        if self.lost:  # what was agreed with them stays: the others' thetas are of that scaling
+            data, self.parts = data_left(data, self.parts, self.lost)
+        self._dataset = data
+        self._terms = Terms(tuple(len(part) for part in self.parts), summary.dim, agreement)
+
+    def settle(self, said: Sequence[Summary]) -> None:
+        """Take what all nodes say of their samples, in id order; ConfigError if it does not fit."""
+        agreement = self._agreement({f"node {i}": each for i, each in enumerate(said)})
+        self._terms = Terms(tuple(each.samples for each in said), said[0].dim, agreement)
+
+    def _agreement(self, said: Mapping[str, Summary]) -> Agreement:
+        settings = self.settings
+        return agree(said, loss=self.loss, scale=settings.scale, intercept=settings.intercept)
 
     @property
     def nodes(self) -> int:
@@ -80,30 +128,74 @@ class Plan:
         return self.graph.nodes
 
     @property
+    def held(self) -> bool:
+        """Whether the nodes hold their own samples."""
+        return self.settings.data == HELD
+
+    @property
+    def dataset(self) -> Dataset:
+        """The samples that are dealt out."""
+        if self._dataset is None:
+            raise ConfigError(_NO_DATA)
+        return self._dataset
+
+    @property
+    def terms(self) -> Terms:
+        """What was settled."""
+        if self._terms is None:
+            raise ConfigError(_NO_DATA)
+        return self._terms
+
+    @property
     def n0(self) -> int:
         """The number of samples in all."""
-        return len(self.dataset.labels)
+        return sum(self.terms.sizes)
+
+    @property
+    def dim(self) -> int:
+        """The number of entries of theta."""
+        return self.terms.dim + self.terms.agreement.extra
 
     def shard(self, node: int) -> tuple[Rows, Array]:
-        """Worker i's rows and labels."""
+        """Worker i's rows and labels, as they are dealt out."""
         part = self.parts[node]
         return self.dataset.rows.take(part), self.dataset.labels[part]
 
+    def problem(self, node: int) -> Problem:
+        """Worker i's f_i, of the samples that it is dealt."""
+        return self._problem(*self.shard(node))
+
+    def pooled(self) -> Problem:
+        """The pooled objective f, of all samples that are dealt."""
+        return self._problem(self.dataset.rows, self.dataset.labels)
+
+    def _problem(self, rows: Rows, labels: Array) -> Problem:
+        agreed = self.terms.agreement
+        made = (agreed.rows(rows), agreed.labels(labels))
+        return Problem(*made, self.loss, n0=self.n0, lam=self.settings.lam)
+
     def enrolment(self, node: int) -> tuple[Enrol, bytes]:
-        """What worker i is told of its shard, and the shard's bytes."""
-        rows, labels = self.shard(node)
-        body = shard_bytes(rows, labels)
+        """What worker i is told of the run and of its shard, and the shard's bytes.
+
+        There are none where it holds its samples itself.
+        """
+        samples, entries, body, sha256 = self.terms.sizes[node], None, b"", ""
+        if not self.held:
+            rows, labels = self.shard(node)
+            samples, entries, body = rows.samples, stored_entries(rows), shard_bytes(rows, labels)
+            sha256 = hashlib.sha256(body).hexdigest()
         enrol = Enrol(
             run=self.run,
             node=node,
             problem=self.loss.name,
             lam=float(self.settings.lam),
             n0=self.n0,
-            samples=rows.samples,
-            dim=rows.dim,
-            entries=stored_entries(rows),
+            samples=samples,
+            dim=self.terms.dim,
+            entries=entries,
             size=len(body),
-            sha256=hashlib.sha256(body).hexdigest(),
+            sha256=sha256,
+            agreement=self.terms.agreement,
         )
         return enrol, body
 
@@ -111,12 +203,13 @@ class Plan:
         """Every worker's assignment, from what all of them reported (in id order)."""
         mu_min = min(report.mu for report in reports)
         L_max = max(report.L for report in reports)
-        L_sample = max(report.L_sample for report in reports)
+        L_sample = _all_of(max, [report.L_sample for report in reports])
         census = self._census(reports)
         common = asdict(self.settings) | {
             "protocol": PROTOCOL,
             "edges": self.graph.edges,
-            "data": self.dataset.sha256,
+            "data": None if self.held else self.dataset.sha256,
+            "agreement": repr(self.terms),
             "mu_min": mu_min,
             "L_max": L_max,
             "L_sample": L_sample,
@@ -160,6 +253,17 @@ class Plan:
             weights=tuple(float(self.U[i, j]) for i, j in edges),
             mu=tuple(report.mu for report in reports),
             L=tuple(report.L for report in reports),
-            L_sum=tuple(report.L_sum for report in reports),
-            root_sum=tuple(report.root_sum for report in reports),
+            L_sum=_all_of(tuple, [report.L_sum for report in reports]),
+            root_sum=_all_of(tuple, [report.root_sum for report in reports]),
         )
+
+
+def _load(settings: RunSettings) -> Dataset:
+    folder = None if settings.data_dir is None else Path(settings.data_dir)
+    return load_dataset(settings.data, data_dir=folder, label=settings.label)
+
+
+def _all_of(fold: Callable[[list[float]], T], said: Sequence[float | None]) -> T | None:
+    """What all of them said, folded; None where one of them kept it to itself."""
+    told = [each for each in said if each is not None]
+    return fold(told) if len(told) == len(said) else None

@@ -7,6 +7,8 @@ from enum import Enum
 
 from coordinator.admission import Admission
 from coordinator.plan import Plan
+from dlag_node.data import Summary
+from dlag_node.errors import ConfigError
 from dlag_node.wire.control import (
     Assignment,
     Chunk,
@@ -47,6 +49,7 @@ class Member:
     """One enrolled node."""
 
     peer: bytes
+    held: Summary | None = None  # what it said of the samples that it holds itself
     stage: Stage = Stage.JOINED
     report: Report | None = None
     key: bytes | None = None  # None: a run without keys
@@ -63,6 +66,7 @@ class Roster:
         self.refused = 0
         self.surplus = 0  # nodes that came when every place was taken
         self._shards: dict[int, tuple[Enrol, bytes]] = {}  # from a join to its report
+        self._settled = not plan.held  # whether all that an enrolment says is known
         self._assignments: list[Assignment] = []  # once all have reported
 
     def count(self, stage: Stage) -> int:
@@ -117,10 +121,18 @@ class Roster:
     def _join(self, peer: bytes, join: Join, key: bytes | None) -> list[Reply]:
         if join.version != PROTOCOL:
             return self._refuse(peer, f"protocol version {join.version}, this is {PROTOCOL}")
+        if (join.held is None) == self.plan.held:
+            has, expected = ("no", "with") if self.plan.held else ("its own", "without")
+            return self._refuse(
+                peer, f"a node with {has} data: expected dlag-node {expected} --data"
+            )
         known = self._node_of(peer, key)
         if known is not None:  # it crashed before it knew its neighbors, and begins again
-            self.members[known].stage = Stage.JOINED
-            return [(peer, self._enrolment(known)[0])]
+            member = self.members[known]
+            if self._settled and join.held != member.held:
+                return self._refuse(peer, f"the data of node {known} have changed since it joined")
+            member.stage, member.held = Stage.JOINED, join.held
+            return [(peer, self._enrolment(known)[0])] if self._settled else []
         wanted, others = join.wanted, set[int]()
         if self._admission is not None and key is not None:
             if not (self._admission.admits(key) or self._admission.redeem(key, join.token)):
@@ -139,10 +151,24 @@ class Roster:
             place = "is taken" if wanted in self.members else "does not exist"
             return self._refuse(peer, f"id {wanted} {place}: ids are 0 to {self.plan.nodes - 1}")
         node = free[0] if wanted is None else wanted
-        self.members[node] = Member(peer, key=key)
-        return [(peer, self._enrolment(node)[0])]
+        self.members[node] = Member(peer, join.held, key=key)
+        if self._settled:
+            return [(peer, self._enrolment(node)[0])]
+        return self._settle() if len(self.members) == self.plan.nodes else []
+
+    def _settle(self) -> list[Reply]:
+        """All have said what they hold: everybody is told what is done alike to all samples."""
+        members = [self.members[i] for i in range(self.plan.nodes)]
+        try:
+            self.plan.settle([each.held for each in members if each.held is not None])
+        except ConfigError as exc:
+            return self._fail(str(exc))
+        self._settled = True
+        return [(m.peer, self._enrolment(i)[0]) for i, m in enumerate(members)]
 
     def _fetch(self, peer: bytes, node: int, chunk: int) -> list[Reply]:
+        if not self._settled:
+            return self._refuse(peer, f"chunk {chunk} before an Enrol")
         enrol: Enrol
         enrol, body = self._enrolment(node)
         if not 0 <= chunk < enrol.chunks:
@@ -155,6 +181,8 @@ class Roster:
         return self._shards[node]
 
     def _report(self, node: int, member: Member, report: Report) -> list[Reply]:
+        if not self._settled:
+            return self._refuse(member.peer, "a Report before an Enrol")
         member.stage = Stage.REPORTED
         self._shards.pop(node, None)
         if self._assignments:  # all have been told already: what they were told stands

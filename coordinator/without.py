@@ -51,8 +51,9 @@ def data_left(
     """The samples of the others, and who has which of them."""
     kept = [part for i, part in enumerate(parts) if i not in lost]
     left = np.sort(np.concatenate(kept))
+    rows, labels = data.rows.take(left), data.labels[left]
     return (
-        replace(data, rows=data.rows.take(left), labels=data.labels[left]),
+        replace(data, table=replace(data.table, rows=rows, labels=labels), labels=labels),
         [np.searchsorted(left, part) for part in kept],
     )
 

@@ -30,6 +30,7 @@ from dlag_lab.options import (
     Timeout,
 )
 from dlag_lab.paper.cli import app as paper
+from dlag_lab.predict_cli import predict
 from dlag_lab.replan import replan
 from dlag_lab.resuming import settings_of
 from dlag_lab.running import ask_to_stop
@@ -171,6 +172,7 @@ app.command("prepare")(prepare)
 app.command("watch")(watch)
 app.command("compare")(compare)
 app.command("theory")(theory)
+app.command("predict")(predict)
 app.add_typer(paper, name="paper")
 
 

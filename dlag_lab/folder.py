@@ -3,6 +3,7 @@
 run.json               what was asked for, with the effective values
 nodes/node-000.jsonl   one Record a line
 nodes/node-000.theta   one row of `dim` little-endian float64 a round, appended
+nodes/node-000.model.json   the model that the node ended with
 trajectory.jsonl       one line a round, measured by the laboratory
 summary.json           the result
 failure.json           why there is none: the numbers went bad
@@ -32,6 +33,8 @@ _RUN_FIELDS = ("method", "preset", "parameters", "topology", "nodes", "edges")
 _CONTENTS = (
     "nodes/node-*.jsonl",
     "nodes/node-*.theta",
+    "nodes/node-*.model.json",
+    "nodes/.node-*.tmp",
     "figures/*.png",
     "figures/*.svg",
     "logs/*.log",

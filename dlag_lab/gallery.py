@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlag_lab.folder import RunFolder
-from dlag_lab.referee import Array, Referee
+from dlag_lab.referee import Array, Judge
 
 
 class Gallery:
@@ -16,7 +16,7 @@ class Gallery:
     so whatever lies before its checkpoint is in its file.
     """
 
-    def __init__(self, folder: RunFolder, *, nodes: int, dim: int, referee: Referee) -> None:
+    def __init__(self, folder: RunFolder, *, nodes: int, dim: int, referee: Judge) -> None:
         self._folder = folder
         self._dim = dim
         self._referee = referee

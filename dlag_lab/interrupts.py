@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,6 +17,26 @@ class Interrupted(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
+
+
+def apart(main: Coroutine[Any, Any, T]) -> T:
+    """Run on an event loop in a thread of its own: a notebook's thread has one already.
+
+    A KeyboardInterrupt here ends what runs there first, in good order.
+    """
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(main)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(loop.run_until_complete, task)
+        try:
+            return done.result()
+        except BaseException:
+            if not done.done():
+                loop.call_soon_threadsafe(task.cancel)
+            raise
+        finally:
+            wait([done])
+            loop.close()
 
 
 def interruptible(main: Coroutine[Any, Any, T]) -> T:

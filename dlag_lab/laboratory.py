@@ -14,7 +14,7 @@ import zmq.asyncio
 from dlag_lab.folder import RunFolder
 from dlag_lab.gallery import Gallery
 from dlag_lab.keyring import Keyring
-from dlag_lab.referee import Referee
+from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
 from dlag_node.errors import ConfigError, RemoteProtocolError
 from dlag_node.trust.curve import key_of, listen_with
@@ -93,7 +93,7 @@ class Laboratory:
         *,
         nodes: int,
         dim: int,
-        referee: Referee,
+        referee: Judge,
         records: RunFolder,
         progress: Callable[[Snapshots], None] = lambda _: None,
         keys: Keyring | None = None,

@@ -15,7 +15,7 @@ from dlag_lab.keyring import Keyring
 from dlag_lab.laboratory import Laboratory, MeshOutcome
 from dlag_lab.launcher import Launcher
 from dlag_lab.network.hosts import Hosts, Loopback
-from dlag_lab.referee import Referee
+from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
 from dlag_node.errors import ConfigError, RunAborted
 from dlag_node.net.wish import STOP_SIGNAL
@@ -39,7 +39,7 @@ class LocalMesh:
         *,
         nodes: int,
         dim: int,
-        referee: Referee,
+        referee: Judge,
         folder: Path,
         progress: Callable[[Snapshots], None] = lambda _: None,
         started: Callable[[Launcher], None] = lambda _: None,
@@ -234,6 +234,9 @@ def settings_argv(settings: RunSettings) -> list[str]:
         "--lambda": repr(settings.lam),
         "--data": settings.data,
         "--data-dir": settings.data_dir,
+        "--label": settings.label,
+        "--scale": settings.scale,
+        "--intercept": repr(settings.intercept),
         "--shards": settings.shards,
         "--without": settings.without or None,
         "--rounds": str(settings.rounds),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,17 @@ class Measurement:
     consensus_error: float  # max_i ||theta_i - mean||
 
 
+class Judge(Protocol):
+    """Who says how far a run may go, by the thetas that it sees."""
+
+    @property
+    def horizon(self) -> Horizon:
+        """How far the nodes may go by what has been judged so far."""
+
+    def take(self, node: int, thetas: Array) -> None:
+        """theta_i after the node's next rounds, one row each."""
+
+
 class Referee:
     """Collects every node's theta, round by round, and judges the rounds that are complete."""
 
@@ -45,8 +57,7 @@ class Referee:
         rounds: int,
         report: Callable[[Measurement], None],
     ) -> None:
-        data = plan.dataset
-        self.pooled = Problem(data.rows, data.labels, plan.loss, n0=plan.n0, lam=plan.settings.lam)
+        self.pooled = plan.pooled()
         self.theta_star, self.f_star = optimum(self.pooled)
         self._worst = Worst(self.pooled, self.theta_star, self.f_star)
         self.last: Measurement | None = None

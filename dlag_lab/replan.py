@@ -104,7 +104,7 @@ def _last(state: Path) -> tuple[Place, Engine]:
     with StateFolder(state) as folder:
         place = folder.place()
         assert place is not None
-        engine = engine_for(place.enrol, place.assignment, problem_of(place.enrol, place.shard))
+        engine = engine_for(place.enrol, place.assignment, problem_of(place.enrol, place.samples()))
         owner = Owner(place.enrol.run, place.assignment.config, place.enrol.node)
         Keeper(folder, owner, every=1).recall(engine)
     return place, engine

@@ -209,7 +209,7 @@ class Run:
             mesh = LocalMesh(
                 self.request.settings,
                 nodes=self.plan.nodes,
-                dim=self.plan.dataset.rows.dim,
+                dim=self.plan.dim,
                 referee=referee,
                 folder=self.folder.path,
                 progress=self._progress(referee),
@@ -226,7 +226,7 @@ class Run:
 
     def _conclude(self, extras: dict[str, Any]) -> RunResult:
         result = self.folder.load()
-        dim = self.plan.dataset.rows.dim
+        dim = self.plan.dim
         final = [self.folder.thetas(node, dim)[-1] for node in range(self.plan.nodes)]
         summary = summarise(
             result.run,
@@ -272,7 +272,7 @@ class Run:
             "edges": [list(edge) for edge in plan.graph.edges],
             "zeta": plan.spectrum.zeta,
             "shard_sizes": [len(part) for part in plan.parts],
-            "dim": plan.dataset.rows.dim,
+            "dim": plan.dim,
             "n0": plan.n0,
             "checkpoint": request.checkpoint,
             "mu": [problem.mu for problem in problems_of(plan)],

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.plan import Plan
-from dlag_lab.referee import Referee
+from dlag_lab.referee import Judge
 from dlag_node.problems import Problem
 from dlag_node.rounds import Engine
+from dlag_node.rounds.leaving import model_of, model_path
 from dlag_node.rounds.recorder import Recorder
 from dlag_node.rounds.state_folder import Place
 from dlag_node.rounds.worker import engine_for, problem_of
@@ -52,7 +53,9 @@ class Simulator:
     """All engines of a run, driven in one process."""
 
     def __init__(self, plan: Plan, *, shuffle: int | None = None) -> None:
-        self.engines = engines_of(plan)
+        seats = seats_of(plan, [""] * plan.nodes)
+        self.engines = [engine for _, engine in seats]
+        self._told = [(place.enrol, place.assignment) for place, _ in seats]
         self._events: deque[_Event] = deque()
         self._random = None if shuffle is None else random.Random(shuffle)
 
@@ -63,7 +66,7 @@ class Simulator:
 
     def run(
         self,
-        referee: Referee,
+        referee: Judge,
         *,
         records: Path | None = None,
         finished: Callable[[Engine], None] = lambda _: None,
@@ -90,11 +93,18 @@ class Simulator:
                     referee.take(engine.node, engine.method.theta[None, :])
                     finished(engine)
                 if horizon.final or self.engines[0].stopping.agreement.over:
+                    if records is not None:
+                        self._leave_models(records)
                     return [engine.method.theta for engine in self.engines]
         finally:
             for recorder in recorders:
                 if recorder is not None:
                     recorder.close()
+
+    def _leave_models(self, folder: Path) -> None:
+        for (enrol, assignment), engine in zip(self._told, self.engines, strict=True):
+            model = model_of(enrol, assignment, engine.method.theta, rounds=engine.rounds)
+            model.save(model_path(folder, enrol.node))
 
     def _step(self, horizon: int) -> Engine | None:
         """One event; returns the engine that finished a round by it, if one did."""
@@ -142,8 +152,8 @@ def seats_of(plan: Plan, addresses: Sequence[str]) -> list[tuple[Place, Engine]]
         enrol, body = plan.enrolment(node)
         enrolments.append((enrol, body, problem_of(enrol, body)))
     reports = [
-        Report(address, f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum)
-        for address, (_, _, f) in zip(addresses, enrolments, strict=True)
+        Report.of(address, problem)
+        for address, (_, _, problem) in zip(addresses, enrolments, strict=True)
     ]
     assignments = plan.assignments(reports)
     return [
@@ -156,7 +166,4 @@ def seats_of(plan: Plan, addresses: Sequence[str]) -> list[tuple[Place, Engine]]
 
 def problems_of(plan: Plan) -> list[Problem]:
     """Every worker's f_i, straight from the plan: for those who only ask for its constants."""
-    return [
-        Problem(*plan.shard(node), plan.loss, n0=plan.n0, lam=plan.settings.lam)
-        for node in range(plan.nodes)
-    ]
+    return [plan.problem(node) for node in range(plan.nodes)]

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dlag_node.data import MIN_SAMPLES, HeldData, HeldFile
+from dlag_node.errors import ConfigError
 from dlag_node.net.node import run_node
 from dlag_node.net.settings import NodeSettings, parse_neighbors
 from dlag_node.process import run_command, run_process, set_up_logging
@@ -94,6 +96,46 @@ Neighbor = Annotated[
     list[str] | None,
     typer.Option(help="A neighbor that is not where it was: 7=tcp://host:port; may be repeated."),
 ]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="DLAG_DATA",
+        help="Samples of this node's own, which never leave it: LIBSVM text, .csv, .npz, .npy or "
+        ".parquet. The coordinator must have been started with --data nodes.",
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DLAG_LABEL",
+        help="Where their labels are: a column, an .npz file's array (y), for an .npy another one.",
+    ),
+]
+Dim = Annotated[
+    int | None,
+    typer.Option(envvar="DLAG_DIM", help="Features of LIBSVM text that may not use its last ones."),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        envvar="DLAG_SCALE",
+        help="What may be told of the features for their scaling, as on the coordinator: none, "
+        "minmax (least and largest values) or standard (means and variances).",
+    ),
+]
+MinSamples = Annotated[
+    int,
+    typer.Option(
+        envvar="DLAG_MIN_SAMPLES", help="With --scale: refuse to tell that of fewer samples."
+    ),
+]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="DLAG_MODEL",
+        help="Where the model goes at the end, .json or .npz; if not said, into --out.",
+    ),
+]
 LogLevel = Annotated[
     str, typer.Option(envvar="DLAG_LOG_LEVEL", help="debug, info, warning or error.")
 ]
@@ -119,10 +161,18 @@ def node(
     token: Token = None,
     insecure: Insecure = False,
     neighbor: Neighbor = None,
+    data: Data = None,
+    label: Label = None,
+    dim: Dim = None,
+    scale: Scale = "none",
+    min_samples: MinSamples = MIN_SAMPLES,
+    model: Model = None,
     log_level: LogLevel = "info",
     lifeline: Lifeline = None,
 ) -> None:
-    """Join a run as one worker: shard and neighbors come from the coordinator, then it trains.
+    """Join a run as one worker: neighbors come from the coordinator, then it trains.
+
+    So do its samples, unless it has some of its own (--data).
 
     Exit codes: 0 done, 1 failed, 2 wrong settings, 130 interrupted, 143 terminated.
     """
@@ -145,8 +195,22 @@ def node(
         token=token,
         insecure=insecure,
         neighbors=parse_neighbors(neighbor or []),
+        data=_held(data, label, dim, scale, min_samples),
+        model=model,
     )
     raise typer.Exit(run_process(lambda: run_node(settings), lifeline=lifeline))
+
+
+def _held(
+    path: Path | None, label: str | None, dim: int | None, scale: str, min_samples: int
+) -> HeldData | None:
+    if path is None:
+        if label is not None or dim is not None or scale != "none":
+            raise ConfigError(
+                "--label, --dim and --scale are about samples of the node's own: expected --data"
+            )
+        return None
+    return HeldData(HeldFile(path, label, dim), scale, min_samples)
 
 
 def run(argv: list[str]) -> int:

@@ -59,7 +59,8 @@ class Law:
 @lru_cache(maxsize=1)  # a simulator asks once a worker
 def law_of(everyone: Everyone) -> Law:
     """The law of this mesh."""
-    sigma, L_sum = np.array(everyone.mu), np.array(everyone.L_sum)
+    sigma = np.array(everyone.mu)
+    L_sum, root_sum = everyone.sums("adfs")
     if not L_sum.min() > 0:
         raise ConfigError(f"adfs: the samples of worker {int(L_sum.argmin())} are all zero")
     ends = np.array(everyone.edges)
@@ -70,7 +71,7 @@ def law_of(everyone: Everyone) -> Law:
     k, m = ends[:, 0], ends[:, 1]
     resistance = inverse[k, k] + inverse[m, m] - 2.0 * inverse[k, m]
     c_edge = np.sqrt((1.0 / sigma[k] + 1.0 / sigma[m]) * resistance)
-    c_worker = np.sqrt(tau) * np.array(everyone.root_sum)
+    c_worker = np.sqrt(tau) * root_sum
     total = float(c_edge.sum() + c_worker.sum())
     sigma_A = _smallest(Lap, sigma, L_sum, tau)
     p_edge, p_worker = c_edge / total, c_worker / total

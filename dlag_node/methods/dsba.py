@@ -55,9 +55,10 @@ DEFAULTS = presets(paper=Parameters(), theory=Parameters(alpha_L=1.0 / 24.0))
 
 def build(spec: MethodSpec, worker: Worker) -> Dsba:
     """DSBA for this worker."""
-    if not worker.L_sample > 0:
+    L = worker.L_of_a_sample(spec.name)
+    if not L > 0:
         raise ConfigError("dsba steps by 1/L of the samples, and all of them are zero")
-    return Dsba(worker, spec.parameters(DEFAULTS[spec.preset]))
+    return Dsba(worker, L, spec.parameters(DEFAULTS[spec.preset]))
 
 
 @dataclass(slots=True, eq=False)
@@ -76,11 +77,11 @@ class Dsba:
 
     STATE = ("_k", "theta", "phi", "_margins", "_before", "draws", "_guard")
 
-    def __init__(self, worker: Worker, wanted: Parameters) -> None:
+    def __init__(self, worker: Worker, L: float, wanted: Parameters) -> None:
         f = worker.problem
         self._problem = f
         self._averaging = plain_averaging(worker)
-        self._alpha = wanted.alpha_L / worker.L_sample
+        self._alpha = wanted.alpha_L / L
         self._share = f.samples / f.n0
         self._square_norms = f.rows.square_norms()
         self.draws: Iterator[int] = _Uniform(worker.random_stream(), f.samples)
@@ -95,7 +96,7 @@ class Dsba:
         self.parameters: dict[str, float | int | str] = {
             "alpha": self._alpha,
             "alpha_L": wanted.alpha_L,
-            "L": worker.L_sample,
+            "L": L,
             "sigma_1": self._averaging.sigma_1,
         }
 

@@ -104,7 +104,7 @@ class TreeDescent:
         self._up = frozenset(() if self._parent is None else (self._parent,))
         self._curved = wanted.curvature == "shard" and f.dim <= FACTORED_DIM
         self._curvature = ShardCurvature(f)
-        self._trace = sum(everyone.L_sum) + sum(everyone.mu)
+        self._first_step = _first_step(everyone)
         self._output = wanted.output
         self._form = form_named(wanted.form)
         self.advice = f"scale the features or raise lambda = {f.lam:g}"
@@ -215,7 +215,7 @@ class TreeDescent:
         """H_0 at theta."""
         if self._curved:
             return self._curvature.guess(theta, self.diagonal)
-        return lambda v: v * (_FIRST_STEP / self._trace)
+        return lambda v: v * self._first_step
 
     def _check(self, numbers: Array) -> None:
         if not np.isfinite(numbers).all():
@@ -223,6 +223,13 @@ class TreeDescent:
                 f"round {self.k}: f, its gradient or a step at ||trial|| = "
                 f"{np.sqrt(square(self.trial)):.3g} is not finite; {self.advice}"
             )
+
+
+def _first_step(everyone: Everyone) -> float:
+    """The first guess of H_0 where there is no curvature; without the trace, by sum_i L_i >= L."""
+    if everyone.L_sum is None:
+        return 1.0 / sum(everyone.L)
+    return _FIRST_STEP / (sum(everyone.L_sum) + sum(everyone.mu))
 
 
 def _from(neighbor: int, inbox: Inbox) -> Array:

@@ -14,6 +14,7 @@ from dlag_node.problems import Problem
 
 _SHARED_STREAM = 0  # spawn key of the stream that all workers draw alike
 _PRIVATE_STREAM = 1  # spawn key of the workers' own random streams
+_NOT_TOLD = "which nodes that hold their own samples do not tell: expected another method"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,14 @@ class Everyone:
     weights: tuple[float, ...]  # U_ij of every edge
     mu: tuple[float, ...]
     L: tuple[float, ...]
-    L_sum: tuple[float, ...]  # sum_j L_ij
-    root_sum: tuple[float, ...]  # sum_j sqrt(1 + L_ij / mu_i)
+    L_sum: tuple[float, ...] | None  # sum_j L_ij; None: not told of samples that nodes hold
+    root_sum: tuple[float, ...] | None  # sum_j sqrt(1 + L_ij / mu_i)
+
+    def sums(self, who: str) -> tuple[Array, Array]:
+        """L_sum and root_sum; an error for `who` needs them where they are not told."""
+        if self.L_sum is None or self.root_sum is None:
+            raise ConfigError(f"{who} needs two sums over each node's samples, {_NOT_TOLD}")
+        return np.array(self.L_sum), np.array(self.root_sum)
 
     @property
     def degrees(self) -> Array:
@@ -47,7 +54,7 @@ class Worker:
     spectrum: Spectrum  # of U
     mu_min: float
     L_max: float
-    L_sample: float  # the largest over all nodes
+    L_sample: float | None  # the largest over all nodes; None: not told
     seed: int
     everyone: Everyone | None = None  # not told on large meshes
 
@@ -64,6 +71,12 @@ class Worker:
                 f"10,000 edges; this one has {self.nodes} nodes"
             )
         return self.everyone
+
+    def L_of_a_sample(self, who: str) -> float:
+        """The largest smoothness of a sample; an error for `who` needs it where it is not told."""
+        if self.L_sample is None:
+            raise ConfigError(f"{who} needs the largest norm of a sample, {_NOT_TOLD}")
+        return self.L_sample
 
     @property
     def kappa_F(self) -> float:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 
 import zmq
 
+from dlag_node.data.held import Holding
 from dlag_node.errors import ConfigError, RemoteProtocolError
 from dlag_node.net.bootstrap import Bootstrap, Forgotten
 from dlag_node.net.credentials import Credentials
@@ -73,17 +74,21 @@ class Arrival:
             raise ConfigError(
                 f"{self._settings.state} holds no place in a run: expected a coordinator's address"
             )
+        own = None if self._settings.data is None else self._settings.data.open()
         await coordinator.call()
         while True:
             try:
-                return await self._take_place(coordinator)
+                return await self._take_place(coordinator, own)
             except Forgotten as exc:
                 log.warning("%s: it has begun anew, and so do we", exc)
 
-    async def _take_place(self, coordinator: Bootstrap) -> tuple[Place, Problem, Links, str]:
-        enrol, shard = await coordinator.join(self._settings.node)
-        problem = problem_of(enrol, shard)
-        log.info("node %d: %d samples, %d features", enrol.node, problem.samples, problem.dim)
+    async def _take_place(
+        self, coordinator: Bootstrap, own: Holding | None
+    ) -> tuple[Place, Problem, Links, str]:
+        said = None if own is None else own.summary
+        enrol, shard = await coordinator.join(self._settings.node, said)
+        problem = problem_of(enrol, shard if own is None else own.table)
+        log.info("node %d: %d samples, %d features", enrol.node, problem.samples, enrol.dim)
         links = self._links = self._links or self._listen(problem)
         if links.limit != _limit(problem):
             raise RemoteProtocolError(
@@ -92,15 +97,15 @@ class Arrival:
             )
         address = self._settings.advertise or reached_at(links.address, coordinator.endpoint)
         log.info("neighbors reach us at %s", address)
-        assignment = await coordinator.report(problem, address)
-        place = Place(enrol, assignment, shard, links.address)
+        assignment = await coordinator.report(problem, address, held=own is not None)
+        place = Place(enrol, assignment, shard if own is None else own.file, links.address)
         if self._folder is not None:
             self._folder.write_place(place)
         return place, problem, links, address
 
     async def _come_back(self, place: Place) -> tuple[Place, Problem, Links, str]:
         log.info("node %d again, by %s", place.enrol.node, self._settings.state)
-        problem = problem_of(place.enrol, place.shard)
+        problem = problem_of(place.enrol, place.samples())
         links = self._listen(problem, place.bound)
         endpoint = None
         if self._coordinator is not None:

@@ -12,6 +12,7 @@ from typing import TypeVar
 import zmq
 import zmq.asyncio
 
+from dlag_node.data import Summary
 from dlag_node.errors import (
     NeighborTimeout,
     NotNeeded,
@@ -88,18 +89,17 @@ class Bootstrap:
         self.endpoint = await resolved(self.address)
         self._socket.connect(self.endpoint)
 
-    async def join(self, wanted: int | None) -> tuple[Enrol, bytearray]:
-        """Ask for a place, and fetch the shard that comes with it."""
+    async def join(self, wanted: int | None, held: Summary | None) -> tuple[Enrol, bytearray]:
+        """Ask for a place, and fetch the shard that comes with it, if we hold no samples."""
         while await self._socket.poll(0):
             await self._socket.recv_multipart()  # said to us as we were before: of no use now
-        self.tell(Join(PROTOCOL, wanted, self._token))
+        self.tell(Join(PROTOCOL, wanted, self._token, held))
         enrol = await self._hear(Enrol)
         return enrol, await self._fetch(enrol)
 
-    async def report(self, problem: Problem, address: str) -> Assignment:
+    async def report(self, problem: Problem, address: str, *, held: bool) -> Assignment:
         """Tell m_i and the constants of f_i; the assignment comes once every node has done so."""
-        f = problem
-        self.tell(Report(address, f.samples, f.mu, f.L, f.L_sample, f.L_sum, f.root_sum))
+        self.tell(Report.of(address, problem, held=held))
         return await self._hear(Assignment)
 
     def tell(self, message: FromNode) -> None:
@@ -130,7 +130,7 @@ class Bootstrap:
                 raise RemoteProtocolError(f"the coordinator sent chunk {chunk.chunk} out of turn")
             body[offset : offset + len(chunk.body)] = chunk.body
             offset += len(chunk.body)
-        if hashlib.sha256(body).hexdigest() != enrol.sha256:
+        if not enrol.held and hashlib.sha256(body).hexdigest() != enrol.sha256:
             raise RemoteProtocolError("the shard's bytes do not have the announced sha256")
         return body
 

@@ -17,13 +17,29 @@ from dlag_node.net.settings import NodeSettings
 from dlag_node.net.sockets import Socket
 from dlag_node.net.wish import Wish
 from dlag_node.rounds.checkpoint import Owner
+from dlag_node.rounds.engine import Engine
 from dlag_node.rounds.keeper import Keeper
+from dlag_node.rounds.leaving import model_of, model_path
 from dlag_node.rounds.recorder import Recorder
-from dlag_node.rounds.state_folder import StateFolder
+from dlag_node.rounds.state_folder import Place, StateFolder
 from dlag_node.rounds.worker import engine_for
 from dlag_node.wire.control import Finished, Started
 
 log = logging.getLogger(__name__)
+
+
+def leave_model(settings: NodeSettings, place: Place, engine: Engine) -> None:
+    """Write the model, where the operator wants it."""
+    enrol = place.enrol
+    path = settings.model
+    if path is None and settings.out is not None:
+        path = model_path(settings.out, enrol.node)
+    if path is None:
+        return
+    model_of(
+        enrol, place.assignment, engine.method.theta, rounds=engine.rounds, names=place.names
+    ).save(path)
+    log.info("the model is in %s", path)
 
 
 async def run_node(settings: NodeSettings) -> None:
@@ -101,6 +117,7 @@ async def _take_part(
         await mesh.run()
         if recorder is not None:
             recorder.close()  # or say that it cannot be, before we say that we have finished
+        leave_model(settings, place, engine)
         if observed is not None:
             observed.farewell(
                 rounds=engine.rounds,

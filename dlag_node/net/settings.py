@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dlag_node.data import HeldData
+from dlag_node.data.model import check_suffix
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import check_address
 from dlag_node.rounds.keeper import DEFAULT_EVERY, MAX_EVERY
@@ -44,6 +46,8 @@ class NodeSettings:
     token: Path | None = None  # for one join of a key that the coordinator does not know
     insecure: bool = False  # no keys, and not on loopback either
     neighbors: Mapping[int, str] = field(default_factory=dict)  # that are not where they were
+    data: HeldData | None = None  # samples of our own; None: the coordinator hands out some
+    model: Path | None = None  # where the model goes at the end; None: into `out`, if there is one
 
     def __post_init__(self) -> None:
         check_address(self.bind, wildcard=True)
@@ -55,6 +59,8 @@ class NodeSettings:
                 raise ConfigError(f"{name} = {getattr(self, name)}: expected seconds above 0")
         if not 1 <= self.checkpoint <= MAX_EVERY:
             raise ConfigError(f"checkpoint = {self.checkpoint}: expected 1 to {MAX_EVERY} rounds")
+        if self.model is not None:
+            check_suffix(self.model)
         if self.coordinator is None and self.state is None:
             raise ConfigError("no coordinator: expected its address, or a state folder to go on")
         if self.key is None:

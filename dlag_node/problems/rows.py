@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ Index = NDArray[np.int64]
 
 # Up to this size a Gram matrix is formed and its spectrum computed exactly; beyond it, Lanczos.
 _DENSE_GRAM = 2000
+
+# Entries of a matrix that are copied at a time (32 MiB): the matrix itself may be mapped.
+_PIECE = 1 << 22
 
 # C-contiguous, aligned, writable: compiled kernels are specialised to it, and bytes off the wire,
 # which are read-only, would make every process compile its own.
@@ -63,7 +67,10 @@ class DenseRows:
 
     def weighted_gram(self, weights: Array) -> Array:
         """sum_j w_j a_j a_j^T, dim x dim."""
-        gram: Array = (self.A * weights[:, None]).T @ self.A
+        gram: Array = np.zeros((self.dim, self.dim))
+        for part in self._parts():
+            A = self.A[part]
+            gram += (A * weights[part, None]).T @ A
         return gram
 
     def square_norms(self) -> Array:
@@ -73,7 +80,10 @@ class DenseRows:
 
     def weighted_norms(self, weights: Array) -> Array:
         """sum_t w_t a_jt^2 for every j."""
-        norms: Array = (self.A * self.A) @ weights
+        norms: Array = np.empty(self.samples)
+        for part in self._parts():
+            A = self.A[part]
+            norms[part] = (A * A) @ weights
         return norms
 
     def largest_gram_eigenvalue(self) -> float:
@@ -87,6 +97,12 @@ class DenseRows:
     def matrix(self) -> Array:
         """The rows as a matrix for numpy's operators."""
         return self.A
+
+    def _parts(self) -> Iterator[slice]:
+        """All rows at once, or, of a matrix too large to copy, some at a time."""
+        step = max(1, _PIECE // max(1, self.dim))
+        for first in range(0, self.samples, step):
+            yield slice(first, first + step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,8 +194,10 @@ def rows_of(matrix: Any) -> Rows:
         if entries.ndim != 2:
             raise ConfigError(f"samples of shape {entries.shape}: expected a matrix")
         rows = DenseRows(entries)
-    if not np.isfinite(entries).all():
-        raise ConfigError("the samples contain a value that is not finite")
+    flat = entries.reshape(-1)
+    for first in range(0, flat.size, _PIECE):  # a matrix may be mapped, and larger than memory
+        if not np.isfinite(flat[first : first + _PIECE]).all():
+            raise ConfigError("the samples contain a value that is not finite")
     return rows
 
 

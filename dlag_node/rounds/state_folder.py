@@ -1,7 +1,8 @@
 """A node's state folder: all that it needs to come back after a crash, without a coordinator.
 
 identity       who we are for the coordinator: a place that was given to us is given again
-place          shard, neighbors and constants, as the coordinator told them, and where we listened
+place          shard, neighbors and constants, as the coordinator told them, and where we listened;
+               of samples that the node holds itself, the file's name and hash
 slot-0/1       checkpoints
 lock           held while a process uses the folder
 """
@@ -16,6 +17,7 @@ from secrets import token_bytes
 
 import msgpack
 
+from dlag_node.data import HeldFile, Table
 from dlag_node.errors import CheckpointRefused, ConfigError, RemoteProtocolError, StorageError
 from dlag_node.rounds.checkpoint import seal, unseal
 from dlag_node.rounds.slots import Slots, sync_folder
@@ -32,8 +34,17 @@ class Place:
 
     enrol: Enrol
     assignment: Assignment
-    shard: bytes | bytearray
+    shard: bytes | bytearray | HeldFile
     bound: str
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the features, where the node's own file has them."""
+        return self.shard.names if isinstance(self.shard, HeldFile) else None
+
+    def samples(self) -> bytes | bytearray | Table:
+        """The shard, or what the node's own file holds."""
+        return self.shard.table() if isinstance(self.shard, HeldFile) else self.shard
 
 
 class StateFolder:
@@ -85,12 +96,15 @@ class StateFolder:
             raise StorageError(f"{path} cannot be used: {exc}") from exc
         if not (isinstance(enrol, Enrol) and isinstance(assignment, Assignment)):
             raise StorageError(f"{path} holds other words than an enrolment and an assignment")
+        if enrol.held:
+            name, label, dim, sha256, names = shard
+            shard = HeldFile(Path(name), label, dim, sha256, names and tuple(names))
         return Place(enrol, assignment, shard, bound)
 
     def write_place(self, place: Place) -> None:
         """Keep a place; after this the coordinator may vanish."""
         words = (pack(place.enrol), pack(place.assignment))
-        body = msgpack.packb((words, place.shard, place.bound))
+        body = msgpack.packb((words, _plain(place.shard), place.bound))
         self._write("place", seal(body, 0) + body)
 
     def _identity(self) -> bytes:
@@ -117,3 +131,9 @@ class StateFolder:
                 sync_folder(self.path)
         except OSError as exc:
             raise StorageError(f"cannot write {path}: {exc}") from exc
+
+
+def _plain(shard: bytes | bytearray | HeldFile) -> bytes | bytearray | tuple[object, ...]:
+    if isinstance(shard, HeldFile):
+        return str(shard.path), shard.label, shard.dim, shard.sha256, shard.names
+    return shard

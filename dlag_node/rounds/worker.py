@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlag_node.data import Table
 from dlag_node.graphs.spectrum import Spectrum
 from dlag_node.methods import Neighborhood, Worker, build_method, parse_method
 from dlag_node.methods.worker import Everyone
@@ -12,10 +13,22 @@ from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Assignment, Census, Enrol
 
 
-def problem_of(enrol: Enrol, shard: bytes | bytearray) -> Problem:
-    """f_i from the shard's bytes."""
-    rows, labels = shard_from(shard, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
-    return Problem(rows, labels, loss_named(enrol.problem), n0=enrol.n0, lam=enrol.lam)
+def problem_of(enrol: Enrol, shard: bytes | bytearray | Table) -> Problem:
+    """f_i from the shard's bytes, or from the samples that the node holds."""
+    if isinstance(shard, Table):
+        rows, labels = shard.rows, shard.known_labels("the samples")
+    else:
+        rows, labels = shard_from(
+            shard, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries
+        )
+    agreed = enrol.agreement
+    return Problem(
+        agreed.rows(rows),
+        agreed.labels(labels),
+        loss_named(enrol.problem),
+        n0=enrol.n0,
+        lam=enrol.lam,
+    )
 
 
 def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem) -> Engine:

@@ -1,11 +1,13 @@
 """What a node and the coordinator say to each other, before round 1.
 
 node                      coordinator
-Join         ->
-             <-           Enrol            an id, and what the shard looks like
+Join         ->                            if it holds its samples itself: what they look like
+             <-           Enrol            an id, what is done alike to all samples, and what the
+                                           shard looks like; where nodes hold their own, once all
+                                           have joined
                           (Full            or that nobody is needed any more)
 Fetch (k)    ->
-             <-           Chunk (k)        the shard's bytes, piece by piece
+             <-           Chunk (k)        the shard's bytes, piece by piece, if there is one
 Report       ->                            sample count and constants of f_i: never a sample
              <-           Assignment       once all have reported: neighbors, row of U, constants
 Waiting      ->                            now and then: no answer, unless
@@ -19,6 +21,8 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from dlag_node.data import Agreement, Summary
+from dlag_node.problems import Problem
 from dlag_node.wire.frames import Abort, Refuse, Who
 from dlag_node.wire.limits import (
     CHUNK_BYTES,
@@ -29,24 +33,32 @@ from dlag_node.wire.limits import (
     MAX_TEXT,
     require,
 )
+from dlag_node.wire.samples import check_agreement, check_summary
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A node asks for a place."""
+    """A node asks for a place, and for a shard, unless it holds samples of its own."""
 
     CODE: ClassVar[int] = 20
     version: int
     wanted: int | None  # an id of the operator's choice
     token: str | None = field(default=None, repr=False)  # lets a key in that is on no list, once
+    held: Summary | None = None
 
     def __post_init__(self) -> None:
         require(self.token is None or len(self.token) <= MAX_TEXT, "the token is too long")
+        if self.held is not None:
+            check_summary(self.held)
 
 
 @dataclass(frozen=True, slots=True)
 class Enrol:
-    """The node's id and its shard: labels and rows, `entries` stored values (None: dense)."""
+    """The node's id, what is done to all samples alike, and the node's shard.
+
+    A shard is labels and rows, `entries` stored values (None: dense); one of `size` 0 is not sent:
+    the node holds its samples itself.
+    """
 
     CODE: ClassVar[int] = 21
     run: str
@@ -59,6 +71,7 @@ class Enrol:
     entries: int | None
     size: int  # bytes of the shard
     sha256: str
+    agreement: Agreement
 
     def __post_init__(self) -> None:
         require(0 <= self.node < MAX_NODES, f"node is {self.node}")
@@ -68,7 +81,13 @@ class Enrol:
         # what problems.shard lays out: labels, then a dense matrix, or values, columns and starts
         m, entries = self.samples, self.entries
         numbers = m + (m * self.dim if entries is None else 2 * entries + m + 1)
-        require(self.size == FLOAT_BYTES * numbers, f"size is {self.size}")
+        require(self.size in (0, FLOAT_BYTES * numbers), f"size is {self.size}")
+        check_agreement(self.agreement, self.dim)
+
+    @property
+    def held(self) -> bool:
+        """Whether the node holds its samples itself."""
+        return self.size == 0
 
     @property
     def chunks(self) -> int:
@@ -95,25 +114,36 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where the neighbors can reach a node, and all that it ever tells about its data."""
+    """Where the neighbors can reach a node, and the constants of its f_i.
+
+    The last three, which few methods need, are not told of samples that the node holds itself.
+    """
 
     CODE: ClassVar[int] = 24
     address: str
     samples: int
     mu: float
     L: float
-    L_sample: float  # of the sample with the steepest loss, weighted as one of m_i
-    L_sum: float  # sum over own samples j of L_ij = sup l'' ||a_j||^2 / n0
-    root_sum: float  # sum over own samples j of sqrt(1 + L_ij / mu_i)
+    L_sample: float | None = None  # of the sample with the steepest loss, weighted as one of m_i
+    L_sum: float | None = None  # sum over own samples j of L_ij = sup l'' ||a_j||^2 / n0
+    root_sum: float | None = None  # sum over own samples j of sqrt(1 + L_ij / mu_i)
+
+    @classmethod
+    def of(cls, address: str, problem: Problem, *, held: bool = False) -> Report:
+        """What is told of an f_i."""
+        f = problem
+        few = () if held else (f.L_sample, f.L_sum, f.root_sum)
+        return cls(address, f.samples, f.mu, f.L, *few)
 
     def __post_init__(self) -> None:
         require(len(self.address) <= MAX_TEXT, "the address is too long")
         require(self.samples >= 1, f"samples is {self.samples}")
         require(math.isfinite(self.mu) and self.mu > 0, f"mu is {self.mu}")
         require(math.isfinite(self.L) and self.mu <= self.L, f"L is {self.L}, mu is {self.mu}")
-        require(math.isfinite(self.L_sample) and self.L_sample >= 0, f"L_sample is {self.L_sample}")
-        require(math.isfinite(self.L_sum) and self.L_sum >= 0, f"L_sum is {self.L_sum}")
-        require(math.isfinite(self.root_sum) and self.root_sum >= 1, f"root_sum is {self.root_sum}")
+        for name, least in (("L_sample", 0.0), ("L_sum", 0.0), ("root_sum", 1.0)):
+            value = getattr(self, name)
+            fits = value is None or (math.isfinite(value) and value >= least)
+            require(fits, f"{name} is {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,22 +167,21 @@ class Census:
     weights: tuple[float, ...]  # U_ij of every edge
     mu: tuple[float, ...]
     L: tuple[float, ...]
-    L_sum: tuple[float, ...]
-    root_sum: tuple[float, ...]
+    L_sum: tuple[float, ...] | None  # None: somebody did not report it
+    root_sum: tuple[float, ...] | None
 
     def __post_init__(self) -> None:
         nodes = len(self.mu)
-        require(
-            len(self.L) == len(self.L_sum) == len(self.root_sum) == nodes,
-            f"{nodes} mu, {len(self.L)} L, {len(self.L_sum)} L_sum, {len(self.root_sum)} root_sum",
-        )
+        sums = [each for each in (self.L_sum, self.root_sum) if each is not None]
+        lengths = [len(each) for each in (self.L, *sums)]
+        require(lengths == [nodes] * len(lengths), f"{nodes} mu, others are {lengths}")
         require(
             len(self.weights) == len(self.edges),
             f"{len(self.edges)} edges, {len(self.weights)} weights",
         )
         ends = [end for edge in self.edges for end in edge]
         require(all(0 <= end < nodes for end in ends), f"an edge leaves the {nodes} nodes")
-        numbers = (*self.weights, *self.mu, *self.L, *self.L_sum, *self.root_sum)
+        numbers = (*self.weights, *self.mu, *self.L, *(x for each in sums for x in each))
         require(all(map(math.isfinite, numbers)), "a number is not finite")
 
 
@@ -174,7 +203,7 @@ class Assignment:
     spectrum: tuple[float, ...]  # of U, descending
     mu_min: float
     L_max: float
-    L_sample: float  # the largest that a node reported
+    L_sample: float | None  # the largest that a node reported; None: somebody did not
     census: Census | None  # None on meshes above its limits
 
     def __post_init__(self) -> None:
@@ -185,7 +214,7 @@ class Assignment:
         require(self.max_seconds is None or self.max_seconds > 0, f"seconds: {self.max_seconds}")
         require(1 <= self.diameter < MAX_NODES, f"diameter is {self.diameter}")
         require(self.seed >= 0, f"seed is {self.seed}")
-        numbers = (self.own_weight, self.mu_min, self.L_max, self.L_sample, *self.spectrum)
+        numbers = (self.own_weight, self.mu_min, self.L_max, self.L_sample or 0.0, *self.spectrum)
         weights = [peer.weight for peer in self.peers]
         require(all(map(math.isfinite, (*numbers, *weights))), "a number is not finite")
 

@@ -34,10 +34,12 @@ LOOPBACK = "tcp://127.0.0.1:*"
 class Laboratory:
     """A coordinator and nodes with state folders, as processes of their own."""
 
-    def __init__(self, folder: Path, *, topology: str, rounds: int, method: str = "dlag") -> None:
+    def __init__(
+        self, folder: Path, *, topology: str, rounds: int, method: str = "dlag", **settings: str
+    ) -> None:
         self.folder = folder
         self.rounds = rounds
-        self.settings = {"topology": topology, "rounds": rounds, "method": method}
+        self.settings = {"topology": topology, "rounds": rounds, "method": method, **settings}
         self.nodes: dict[int, subprocess.Popen[str]] = {}
         self.flags: list[str] = []  # of every node
         self._peers: dict[int, bytes] = {}

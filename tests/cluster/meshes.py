@@ -17,7 +17,7 @@ from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest
 
 BIN = Path(sys.executable).parent
-DEADLINE = 30.0  # seconds that any wait in these tests may take before it fails
+DEADLINE = 60.0  # seconds that any wait in these tests may take before it fails
 
 
 def finish(mode: str, out: Path, *, target: float | None = None, **settings: Any) -> RunResult:

@@ -81,7 +81,7 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
     mesh = LocalMesh(
         settings,
         nodes=plan.nodes,
-        dim=plan.dataset.rows.dim,
+        dim=plan.dim,
         referee=referee,
         folder=run.folder.path,
         progress=look,

@@ -17,7 +17,7 @@ import pytest
 
 from coordinator.datasets import load_dataset
 from dlag_node.errors import ConfigError
-from dlag_node.problems import LOGISTIC, SQUARED, DenseRows, SparseRows
+from dlag_node.problems import DenseRows, SparseRows
 
 DATA = Path(os.environ.get("DLAG_DATA_DIR") or Path(__file__).parents[3] / "shared" / "data")
 FILES = {  # name: features
@@ -33,7 +33,7 @@ TEXT = b"1 1:2 2:3\n2 1:4\n"
 
 
 def test_heart_is_bundled() -> None:
-    heart = load_dataset("heart", LOGISTIC)
+    heart = load_dataset("heart")
     assert heart.name == "heart"
     assert heart.sha256 == "5defa0a4c4c5bdaf3f55ae3828310252e8565c13ee37ce279e0b86d82e7f4ce9"
     assert isinstance(heart.rows, DenseRows)
@@ -48,7 +48,7 @@ def test_scikit_learn_reads_the_same(name: str) -> None:
         pytest.skip(f"no {name} in {DATA} (DLAG_DATA_DIR says where the datasets are)")
     from sklearn.datasets import load_svmlight_file
 
-    ours = load_dataset(str(DATA / name), SQUARED, dim=FILES[name])
+    ours = load_dataset(str(DATA / name), dim=FILES[name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's own deprecations are not ours to fix
         X, y = load_svmlight_file(str(DATA / name), n_features=FILES[name])
@@ -65,10 +65,10 @@ def test_scikit_learn_reads_the_same(name: str) -> None:
 def test_a_file_may_be_compressed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "tiny"
     path.write_bytes(pack(TEXT))
-    tiny = load_dataset(str(path), LOGISTIC)
+    tiny = load_dataset(str(path))
     assert tiny.name == "tiny"
     assert np.array_equal(tiny.rows.matrix(), [[2.0, 3.0], [4.0, 0.0]])
-    assert tiny.labels.tolist() == [-1.0, 1.0]
+    assert tiny.labels.tolist() == [1.0, 2.0]
     assert tiny.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -81,7 +81,7 @@ def test_a_truncated_file_is_refused(
     path = tmp_path / "short"
     path.write_bytes(packed[: int(left * len(packed))])
     with pytest.raises(ConfigError, match=re.escape(f"cannot read {path}: ")):
-        load_dataset(str(path), LOGISTIC)
+        load_dataset(str(path))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
@@ -91,53 +91,55 @@ def test_a_damaged_file_is_refused(tmp_path: Path, pack: Callable[[bytes], bytes
     path = tmp_path / "damaged"
     path.write_bytes(packed)
     with pytest.raises(ConfigError, match="damaged"):
-        load_dataset(str(path), LOGISTIC)
+        load_dataset(str(path))
 
 
 def test_a_bare_name_is_found_in_the_data_folder(tmp_path: Path) -> None:
     (tmp_path / "tiny").write_bytes(TEXT)
-    assert load_dataset("tiny", LOGISTIC, data_dir=tmp_path).rows.samples == 2
+    assert load_dataset("tiny", data_dir=tmp_path).rows.samples == 2
 
 
 def test_a_missing_file_is_told_with_the_places_looked_at(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no dataset 'nosuch'") as caught:
-        load_dataset("nosuch", LOGISTIC, data_dir=tmp_path)
+        load_dataset("nosuch", data_dir=tmp_path)
     assert str(tmp_path / "nosuch") in str(caught.value)
     assert str(Path("nosuch").absolute()) in str(caught.value)
     with pytest.raises(ConfigError, match="looked for"):
-        load_dataset("x" * 300, LOGISTIC)
+        load_dataset("x" * 300)
     with pytest.raises(ConfigError, match="looked for"):
-        load_dataset(str(tmp_path), LOGISTIC)
+        load_dataset(str(tmp_path))
 
 
-def test_labels_are_mapped_for_the_logistic_loss_only(tmp_path: Path) -> None:
-    path = tmp_path / "three"
-    path.write_bytes(b"1 1:1\n2 1:2\n7.5 1:3\n")
-    assert load_dataset(str(path), SQUARED).labels.tolist() == [1.0, 2.0, 7.5]
-    with pytest.raises(ConfigError, match=r"three: labels found: \{1, 2, 7.5\}"):
-        load_dataset(str(path), LOGISTIC)
+def test_a_csv_is_a_dataset_too(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.csv"
+    path.write_text("age,ill,dose\n30,1,0.5\n40,0,1.5\n")
+    tiny = load_dataset(str(path), label="ill")
+    assert np.array_equal(tiny.rows.matrix(), [[30.0, 0.5], [40.0, 1.5]])
+    assert tiny.labels.tolist() == [1.0, 0.0]
+    with pytest.raises(ConfigError, match=r"expected --label .*; its columns: age, ill, dose"):
+        load_dataset(str(path))
 
 
 def test_few_stored_entries_make_sparse_rows(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"1 1:1\n2 8:2\n")
-    sparse = load_dataset(str(path), LOGISTIC).rows
+    sparse = load_dataset(str(path)).rows
     assert isinstance(sparse, SparseRows)
     assert np.array_equal(sparse.matrix().toarray()[:, [0, 7]], [[1, 0], [0, 2]])
     path.write_bytes(b"1 1:1\n2 2:2\n")
-    assert isinstance(load_dataset(str(path), LOGISTIC).rows, DenseRows)
+    assert isinstance(load_dataset(str(path)).rows, DenseRows)
 
 
 def test_dim_widens_and_never_cuts(tmp_path: Path) -> None:
     path = tmp_path / "tiny"
     path.write_bytes(TEXT)
-    assert load_dataset(str(path), LOGISTIC, dim=5).rows.dim == 5
+    assert load_dataset(str(path), dim=5).rows.dim == 5
     with pytest.raises(ConfigError, match="uses index 2: expected none above dim = 1"):
-        load_dataset(str(path), LOGISTIC, dim=1)
+        load_dataset(str(path), dim=1)
 
 
 def test_a_file_without_features_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bare"
     path.write_bytes(b"1\n2\n")
     with pytest.raises(ConfigError, match="stores no feature at all"):
-        load_dataset(str(path), LOGISTIC)
+        load_dataset(str(path))

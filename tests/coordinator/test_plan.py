@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,6 +70,9 @@ CHANGES: dict[str, object] = {
     "problem": "ridge",
     "lam": 0.02,
     "data": None,  # a file of the test's
+    "label": "y",
+    "scale": "minmax",
+    "intercept": 1.0,
     "shards": "even",
     "without": "3",
     "rounds": 4_999,
@@ -138,9 +142,11 @@ def test_an_assignment_is_a_row_of_U(topology: str, weights: str) -> None:
     [
         ({"rounds": 0}, "rounds = 0: expected at least 1"),
         ({"seed": -1}, "seed = -1: expected a whole number of at least 0"),
+        ({"scale": "max"}, "scale 'max': expected one of none, minmax, standard"),
+        ({"intercept": -1.0}, "intercept = -1.0: expected a number of at least 0"),
     ],
 )
-def test_settings_out_of_range_are_refused(change: dict[str, int], words: str) -> None:
+def test_settings_out_of_range_are_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         replace(BASE, **change)
 

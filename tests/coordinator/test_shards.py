@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from coordinator.datasets import load_dataset
 from coordinator.shards import split
 from dlag_node.errors import ConfigError
-from dlag_node.problems import LOGISTIC
 
 SPECS = ["even", "uneven:1,10", "uneven:0.001,1000", "labels:0.001", "labels:0.5", "labels:1e9"]
 
@@ -48,7 +47,7 @@ def test_the_seed_decides(spec: str) -> None:
 
 
 def test_heart_on_25_workers_has_the_reference_counts() -> None:
-    labels = load_dataset("heart", LOGISTIC).labels
+    labels = load_dataset("heart").labels
     counts = [len(shard) for shard in split("uneven:1,10", labels, nodes=25, seed=0)]
     reference = "13 7 3 2 16 18 13 15 12 19 17 2 17 3 15 5 17 12 7 10 2 4 14 14 13"
     assert counts == [int(word) for word in reference.split()]

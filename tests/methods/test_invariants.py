@@ -80,7 +80,7 @@ def test_a_message_is_one_vector_over_one_directed_edge(method: str, tmp_path: P
             degree = plan.graph.degree(node)
             assert record.deltas == record.exchanges.count("D") * degree
             assert record.skips == record.exchanges.count("s") * degree
-            assert record.payload_bytes == record.deltas * 8 * plan.dataset.rows.dim
+            assert record.payload_bytes == record.deltas * 8 * plan.dim
 
 
 @pytest.mark.parametrize("D", [1, 3])

@@ -59,7 +59,7 @@ def over_network(
         mesh = LocalMesh(
             settings,
             nodes=plan.nodes,
-            dim=plan.dataset.rows.dim,
+            dim=plan.dim,
             referee=referee,
             folder=folder,
             progress=progress,

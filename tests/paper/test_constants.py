@@ -11,7 +11,7 @@ from dlag_node.problems import LOGISTIC, Problem
 
 
 def test_the_constants_of_the_reference_run() -> None:
-    heart = load_dataset("heart", LOGISTIC)
+    heart = load_dataset("heart")
     graph = parse_topology("grid:5x5", seed=0)
     shards = split("uneven:1,10", heart.labels, nodes=graph.nodes, seed=0)
     workers = [

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from coordinator.datasets import load_dataset
-from dlag_node.problems import LOGISTIC
 from tests.paper.runs import EXACT, TARGET, to_target, to_target_on_R
 
 F_STAR = 0.396787432119
@@ -48,7 +47,7 @@ def test_dlag_sends_at_most_60_percent_of_ssdas_messages_on_five_seeds() -> None
 
 @pytest.mark.parametrize("method", [f"ssda:{EXACT}", f"msda:{EXACT}", "dlag:D=50", "mdlag"])
 def test_every_worker_is_at_the_pooled_optimum(method: str) -> None:
-    heart = load_dataset("heart", LOGISTIC)
+    heart = load_dataset("heart")
     A, b = heart.rows.matrix(), heart.labels
     Theta = to_target(method).Theta
     margins = b[:, None] * (A @ Theta.T)

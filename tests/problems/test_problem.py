@@ -12,7 +12,6 @@ from dlag_node.problems import (
     SQUARED,
     Loss,
     Problem,
-    binary_labels,
     loss_named,
     rows_of,
 )
@@ -100,26 +99,6 @@ def test_the_logistic_loss_does_not_overflow(margin: float) -> None:
     assert np.isfinite(f.value(theta))
     assert np.isfinite(f.gradient(theta)).all()
     assert np.isfinite(f.hessian(theta)).all()
-
-
-@pytest.mark.parametrize(("low", "high"), [(-1, 1), (0, 1), (1, 2)])
-def test_the_usual_label_pairs_are_mapped(low: float, high: float) -> None:
-    labels = np.array([high, low, low, high], dtype=float)
-    np.testing.assert_array_equal(binary_labels(labels), [1, -1, -1, 1])
-
-
-@pytest.mark.parametrize(
-    ("labels", "named"),
-    [
-        ([1.0, 1.0], r"\{1\}"),
-        ([0.0, 1.0, 2.0], r"\{0, 1, 2\}"),
-        ([3.0, 5.0], r"\{3, 5\}"),
-        (list(range(9)), r"\{0, 1, 2, 3, 4, 5 and 3 more\}"),
-    ],
-)
-def test_other_labels_are_an_error_that_names_them(labels: list[float], named: str) -> None:
-    with pytest.raises(ConfigError, match=named):
-        binary_labels(np.array(labels, dtype=float))
 
 
 @pytest.mark.parametrize(

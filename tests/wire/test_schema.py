@@ -10,10 +10,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import msgpack
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlag_node.data import SCALES, Agreement, Spread, Summary
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.wire import control, observing
 from dlag_node.wire.control import (
@@ -35,6 +37,7 @@ from dlag_node.wire.limits import (
     MAX_CONTROL_BYTES,
     MAX_DIM,
     MAX_NODES,
+    MAX_SCALED_DIM,
     MAX_TEXT,
 )
 from dlag_node.wire.observing import Fallen, Farewell, Halted, Horizon, Ready, Snapshots
@@ -69,6 +72,36 @@ def enrols(draw: st.DrawFn) -> Enrol:
         entries=entries,
         size=8 * numbers,
         sha256=draw(TEXTS),
+        agreement=draw(AGREEMENTS if dim > MAX_SCALED_DIM else scaled_agreements(dim)),
+    )
+
+
+CLASSES = st.just(()) | st.tuples(st.floats(-9, 0), st.floats(1, 9))
+AGREEMENTS = st.builds(Agreement, CLASSES, FLOATS, st.just("none"), st.none())
+
+
+@st.composite
+def scaled_agreements(draw: st.DrawFn, dim: int) -> Agreement:
+    scale = draw(st.sampled_from(SCALES))
+    spread = None if scale == "none" else Spread(bytes(8 * dim), bytes(8 * dim))
+    return Agreement(draw(CLASSES), draw(FLOATS), scale, spread)
+
+
+@st.composite
+def summaries(draw: st.DrawFn) -> Summary:
+    dim, scale = draw(st.integers(1, 50)), draw(st.sampled_from(SCALES))
+    low = np.array(draw(st.lists(FLOATS, min_size=dim, max_size=dim)))
+    spread = None
+    if scale != "none":
+        spread = Spread(low.tobytes(), np.abs(low).tobytes())
+    labels = st.lists(FLOATS, min_size=1, max_size=2).map(tuple)
+    return Summary(
+        samples=draw(st.integers(1, 2**53)),
+        dim=dim,
+        names=draw(st.none() | TEXTS),
+        labels=draw(st.none() | labels),
+        scale=scale,
+        spread=spread,
     )
 
 
@@ -81,7 +114,7 @@ def reports(draw: st.DrawFn) -> Report:
         draw(st.integers(1, 10**9)),
         mu,
         L,
-        *[draw(st.floats(1, 1e301)) for _ in range(3)],
+        *[draw(st.none() | st.floats(1, 1e301)) for _ in range(3)],
     )
 
 
@@ -111,12 +144,13 @@ ASSIGNMENTS = st.builds(
     spectrum=st.lists(FLOATS, max_size=6).map(tuple),
     mu_min=FLOATS,
     L_max=FLOATS,
-    L_sample=FLOATS,
+    L_sample=st.none() | FLOATS,
     census=st.none()
+    | st.just(Census((), (), (0.1,), (0.5,), None, None))
     | st.just(Census(((0, 1),), (-1.0,), (0.1, 0.2), (0.5, 1.0), (1.0, 2.0), (3.0, 4.0))),
 )
 MESSAGES = st.one_of(
-    st.builds(Join, WIDE, st.none() | WIDE),
+    st.builds(Join, WIDE, st.none() | WIDE, st.none() | TEXTS, st.none() | summaries()),
     enrols(),
     st.builds(Fetch, WIDE),
     st.builds(Chunk, WIDE, st.binary(max_size=50)),
@@ -177,13 +211,41 @@ def test_the_largest_census_fits() -> None:
     assert read(pack(largest), control.FROM_COORDINATOR) == largest
 
 
+def test_the_largest_scaling_fits_on_both_ways() -> None:
+    vector = np.full(MAX_SCALED_DIM, 0.5).tobytes()
+    said = Summary(2**53, MAX_SCALED_DIM, "ab" * 32, (-1.0, 1.0), "minmax", Spread(vector, vector))
+    join = Join(1, 9_999, held=said)
+    assert read(pack(join), control.FROM_NODE, longest=16) == join
+    told = Agreement((-1.0, 1.0), 1.0, "minmax", Spread(vector, vector))
+    large = replace(enrol(), dim=MAX_SCALED_DIM, size=0, agreement=told)
+    assert read(pack(large), control.FROM_COORDINATOR) == large
+
+
 def test_the_largest_chunk_fits() -> None:
     chunk = Chunk(2**63, bytes(CHUNK_BYTES))
     assert read(pack(chunk), control.FROM_COORDINATOR, longest=16) == chunk
 
 
 def enrol() -> Enrol:
-    return Enrol("run", 3, "logistic", 0.01, 270, 10, 13, None, 1_120, "ab" * 32)
+    agreed = Agreement((-1.0, 1.0), 0.0, "none", None)
+    return Enrol("run", 3, "logistic", 0.01, 270, 10, 13, None, 1_120, "ab" * 32, agreed)
+
+
+def join(**change: object) -> list[object]:
+    """The samples of a Join, as they travel, with a change."""
+    good: dict[str, object] = {
+        "samples": 10,
+        "dim": 2,
+        "names": None,
+        "labels": [-1.0, 1.0],
+        "scale": "minmax",
+        "spread": [bytes(16), bytes(16)],
+    }
+    return list((good | change).values())
+
+
+def floats(*values: float) -> bytes:
+    return np.array(values).astype("<f8").tobytes()
 
 
 def assignment() -> Assignment:
@@ -215,6 +277,49 @@ OUT_OF_RANGE: dict[str, tuple[type[Any], dict[str, object], str]] = {
     "more samples than all": (Enrol, {"samples": 271}, "samples is 271 of n0 = 270"),
     "entries -1": (Enrol, {"entries": -1}, "entries is -1"),
     "size -1": (Enrol, {"size": -1}, "size is -1"),
+    "one class": (Enrol, {"agreement": [[1.0], 0.0, "none", None]}, "bad classes"),
+    "classes out of order": (Enrol, {"agreement": [[1.0, 0.0], 0.0, "none", None]}, "bad classes"),
+    "no class": (Enrol, {"agreement": [[0.0, math.nan], 0.0, "none", None]}, "is not finite"),
+    "no intercept": (Enrol, {"agreement": [[], math.inf, "none", None]}, "is not finite"),
+    "no scaling": (Enrol, {"agreement": [[], 0.0, "max", None]}, "scale is 'max'"),
+    "no vectors": (Enrol, {"agreement": [[], 0.0, "minmax", None]}, "its vectors do not fit"),
+    "vectors for nothing": (
+        Enrol,
+        {"agreement": [[], 0.0, "none", [bytes(104), bytes(104)]]},
+        "its vectors do not fit",
+    ),
+    "short vectors": (
+        Enrol,
+        {"agreement": [[], 0.0, "minmax", [bytes(104), bytes(103)]]},
+        "vectors of (104, 103) bytes, dim is 13",
+    ),
+    "held: no samples": (Join, {"held": join(samples=0)}, "samples is 0"),
+    "held: too many samples": (Join, {"held": join(samples=2**53 + 1)}, "samples is 900719"),
+    "held: no features": (Join, {"held": join(dim=0)}, "dim is 0"),
+    "held: too many features": (Join, {"held": join(dim=MAX_DIM + 1)}, "dim is 10000001"),
+    "held: too many to scale": (
+        Join,
+        {"held": join(dim=MAX_SCALED_DIM + 1)},
+        "dim is 60001, scaled at most 60000",
+    ),
+    "held: long names": (Join, {"held": join(names="x" * (MAX_TEXT + 1))}, "hash is too long"),
+    "held: three labels": (Join, {"held": join(labels=[0.0, 1.0, 2.0])}, "labels are (0.0, 1.0"),
+    "held: no label": (Join, {"held": join(labels=[math.nan])}, "labels are (nan,)"),
+    "held: not finite": (
+        Join,
+        {"held": join(spread=[floats(0, math.nan), bytes(16)])},
+        "a number of the scaling is not finite",
+    ),
+    "held: least above largest": (
+        Join,
+        {"held": join(spread=[floats(0, 2), floats(0, 1)])},
+        "vectors that are no minmax",
+    ),
+    "held: negative variance": (
+        Join,
+        {"held": join(scale="standard", spread=[floats(0, 2), floats(0, -1)])},
+        "vectors that are no standard",
+    ),
     "address": (Report, {"address": "x" * (MAX_TEXT + 1)}, "the address is too long"),
     "samples 0": (Report, {"samples": 0}, "samples is 0"),
     "mu 0": (Report, {"mu": 0.0}, "mu is 0.0"),
@@ -231,7 +336,7 @@ OUT_OF_RANGE: dict[str, tuple[type[Any], dict[str, object], str]] = {
     "census of two lengths": (
         Assignment,
         {"census": [[], [], [0.1], [0.2], [], [1.0]]},
-        "1 mu, 1 L, 0 L_sum, 1 root_sum",
+        "1 mu, others are [1, 0, 1]",
     ),
     "an edge without a weight": (
         Assignment,
@@ -272,6 +377,8 @@ WRONG_TYPE: dict[str, tuple[type[Any], dict[str, object], str]] = {
     "float for int": (Fetch, {"chunk": 1.0}, "Fetch.chunk is 1.0, expected int"),
     "int for float": (Report, {"mu": 1}, "Report.mu is 1, expected float"),
     "str for int or None": (Join, {"wanted": "3"}, "Join.wanted is '3', expected int"),
+    "number for samples": (Join, {"held": 7}, "Join.held is no Summary"),
+    "text for a vector": (Join, {"held": join(spread=["", b""])}, "first is '', expected bytes"),
     "bool for int or None": (Join, {"wanted": False}, "Join.wanted is False, expected int"),
     "None for int": (Join, {"version": None}, "Join.version is None, expected int"),
     "str for bytes": (Chunk, {"body": "x"}, "Chunk.body is 'x', expected bytes"),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator import libsvm
-from coordinator.libsvm import Samples, read_libsvm
+from dlag_node.data import libsvm
+from dlag_node.data.libsvm import Samples, read_libsvm
 from dlag_node.errors import ConfigError
 
 
