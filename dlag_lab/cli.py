@@ -14,7 +14,7 @@ from coordinator.options import LogLevel, takes_run_settings
 from coordinator.plan import RunSettings
 from dlag_lab.compare_cli import compare
 from dlag_lab.executing import execute, request_for, show
-from dlag_lab.fleet_cli import prepare, watch
+from dlag_lab.fleet_cli import prepare, referee
 from dlag_lab.folder import RunFolder
 from dlag_lab.network.spec import parse_network
 from dlag_lab.options import (
@@ -169,7 +169,7 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> Non
 
 app.add_typer(keys, name="keys")
 app.command("prepare")(prepare)
-app.command("watch")(watch)
+app.command("referee")(referee)
 app.command("compare")(compare)
 app.command("theory")(theory)
 app.command("predict")(predict)

@@ -58,7 +58,7 @@ def show(folder: RunFolder, *, figures: bool) -> None:
 
 def request_for(
     settings: RunSettings,
-    mode: Literal["mesh", "simulate", "watch"],
+    mode: Literal["mesh", "simulate", "referee"],
     *,
     rounds: int | None,
     target: float | None,

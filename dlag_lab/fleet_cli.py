@@ -1,4 +1,4 @@
-"""`dlag prepare` and `dlag watch`: for a mesh whose processes others start, as compose does."""
+"""`dlag prepare` and `dlag referee`: for a mesh whose processes others start, as compose does."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def prepare(
 ) -> None:
     """Check the settings of a mesh of containers, and clear what an earlier run of it has left."""
     set_up_logging("prepare", log_level)
-    request = request_for(settings, "watch", rounds=rounds, target=target, out=records, force=True)
+    request = request_for(
+        settings, "referee", rounds=rounds, target=target, out=records, force=True
+    )
     replace(request, network=None if network is None else parse_network(network))
     nodes = check(request).nodes
     log.info("%s on %s: %d nodes", settings.method, settings.topology, nodes)
@@ -55,7 +57,7 @@ def prepare(
 
 
 @takes_run_settings
-def watch(
+def referee(
     settings: RunSettings,
     records: Records,
     bind: Bind = "tcp://127.0.0.1:5556",
@@ -69,13 +71,13 @@ def watch(
     network: Network = None,
     log_level: LogLevel = "info",
 ) -> None:
-    """Watch a mesh that was started elsewhere, with the same settings: referee, report, figures.
+    """Be the referee of a mesh that others start, with the same settings; report, figures.
 
     Its nodes need --observer with our address, and --out with a folder that we can read.
     """
     set_up_logging("report", log_level)
     require_loopback(bind, unless=insecure)
-    request = request_for(settings, "watch", rounds=rounds, target=target, out=out, force=force)
+    request = request_for(settings, "referee", rounds=rounds, target=target, out=out, force=force)
     asked = None if network is None else parse_network(network)
     request = replace(request, bind=bind, records=records, network=asked)
     execute(request, json=json, figures=figures)

@@ -20,6 +20,7 @@ import coordinator
 import dlag_lab
 import dlag_node
 from coordinator.plan import Plan, RunSettings
+from dlag_lab.elsewhere import collect, see_through
 from dlag_lab.folder import RunFolder
 from dlag_lab.interrupts import interruptible
 from dlag_lab.laboratory import Laboratory
@@ -36,7 +37,6 @@ from dlag_lab.resuming import check_resumable
 from dlag_lab.running import StopBell, running
 from dlag_lab.simulate import Simulator, engines_of, problems_of, stop
 from dlag_lab.summary import summarise, theta_sha256
-from dlag_lab.watching import collect, watch
 from dlag_node.errors import ConfigError
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import MAX_EVERY
@@ -52,7 +52,7 @@ class RunRequest:
     """What a person asks of the laboratory."""
 
     settings: RunSettings
-    mode: Literal["mesh", "simulate", "watch"]
+    mode: Literal["mesh", "simulate", "referee"]
     target: float | None
     out: Path
     force: bool = False
@@ -155,7 +155,7 @@ class Run:
                 extras = {
                     "simulate": self._simulate,
                     "mesh": self._on_mesh,
-                    "watch": self._watch,
+                    "referee": self._elsewhere,
                 }[self.request.mode](referee, bell)
         if extras["ended"] == "rounds" and referee.reached is not None:
             extras["ended"] = "target"
@@ -186,17 +186,17 @@ class Run:
 
         return progress
 
-    def _watch(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
+    def _elsewhere(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
         records, nodes = RunFolder(self.request.records), self.plan.nodes
         laboratory = Laboratory(
             nodes=nodes,
-            dim=self.plan.dataset.rows.dim,
+            dim=self.plan.dim,
             referee=referee,
             records=records,
             progress=self._progress(referee),
             bell=bell,
         )
-        outcome = interruptible(watch(laboratory, self.request.bind))
+        outcome = interruptible(see_through(laboratory, self.request.bind))
         collect(records, self.folder, nodes=nodes)
         return outcome.costs
 

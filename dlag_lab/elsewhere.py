@@ -1,4 +1,4 @@
-"""Watching a mesh that somebody else has started: containers, or nodes by hand on other hosts."""
+"""Seeing a mesh through that others have started: containers, or nodes by hand on other hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 _GIVE_UP_AFTER = 60.0  # seconds of silence once a node has given up: others start it again, or not
 
 
-async def watch(laboratory: Laboratory, bind: str) -> MeshOutcome:
+async def see_through(laboratory: Laboratory, bind: str) -> MeshOutcome:
     """All rounds of a run, from its nodes' first words to their last ones."""
     begun = perf_counter()
     address = laboratory.listen(bind)

@@ -1,4 +1,4 @@
-"""Nodes that others start, watched by `dlag watch`: it may die and come back, they be too many."""
+"""Nodes that others start, with `dlag referee`: it may die and come back, they be too many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import zmq
 import zmq.asyncio
 
 from coordinator.plan import Plan, RunSettings
-from dlag_lab import watching
+from dlag_lab import elsewhere
 from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory
 from dlag_lab.preparing import clear_states
@@ -48,7 +48,7 @@ class ByHand:
     def start_watch(self, bind: str = LOOPBACK) -> subprocess.Popen[str]:
         argv = [*FLAGS, "--target=1e-7", "--bind", bind, "--records", str(self.folder / "mesh")]
         argv += ["--out", str(self.folder / "results"), "--force", "--no-figures"]
-        process = self.start("dlag", "watch", *argv)
+        process = self.start("dlag", "referee", *argv)
         self.observer = read_until(process, "listening on ").split("listening on ")[1].split()[0]
         return process
 
@@ -101,7 +101,7 @@ def test_a_node_too_many_says_so_and_that_is_no_failure(by_hand: ByHand) -> None
 async def test_a_node_that_gave_up_for_good_ends_the_watch_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "_GIVE_UP_AFTER", 0.2)
+    monkeypatch.setattr(elsewhere, "_GIVE_UP_AFTER", 0.2)
     plan = Plan(RunSettings(topology="path:2"))
     laboratory = Laboratory(
         nodes=2,
@@ -111,7 +111,7 @@ async def test_a_node_that_gave_up_for_good_ends_the_watch_with_its_reason(
     )
     address = f"ipc://{tmp_path}/laboratory"
     with zmq.asyncio.Context() as context:
-        task = asyncio.create_task(watching.watch(laboratory, address))
+        task = asyncio.create_task(elsewhere.see_through(laboratory, address))
         with closing(context.socket(zmq.DEALER)) as dealer:
             dealer.connect(address)
             await dealer.send(pack(Ready(0, 0, 0.1, 1)))
