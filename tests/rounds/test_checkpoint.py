@@ -77,8 +77,8 @@ def test_a_foreign_one_is_refused_with_the_difference(owner: Owner, words: str) 
         (b"\xc1", "1 bytes that are no checkpoint"),
         (b"\x05", "1 bytes that are no checkpoint"),
         (b"\x91\x01", "2 bytes that are no checkpoint"),
-        (b"\x94\x63\xa3run\xa6config\x00", "a checkpoint of version 99, ours is 1"),
-        (b"\x94\x01\xa3run\xa6config\x00", "a checkpoint that makes no sense: not enough values"),
+        (b"\x94\x63\xa3run\xa6config\x00", "a checkpoint of version 99, ours is 2"),
+        (b"\x94\x02\xa3run\xa6config\x00", "a checkpoint that makes no sense: not enough values"),
     ],
 )
 def test_other_bytes_are_refused(body: bytes, words: str) -> None:
