@@ -29,6 +29,7 @@ from dlag_lab.options import (
     Rounds,
     Target,
     Timeout,
+    Watch,
 )
 from dlag_lab.outlook import outlook
 from dlag_lab.paper.cli import app as paper
@@ -38,6 +39,7 @@ from dlag_lab.resuming import settings_of
 from dlag_lab.running import ask_to_stop
 from dlag_lab.runs import DEFAULT_RESTARTS, Run, RunRequest
 from dlag_lab.theory_cli import theory
+from dlag_lab.watch.cli import watch as watch_mesh
 from dlag_node.methods import parse_method
 from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command, set_up_logging
 from dlag_node.trust.cli import app as keys
@@ -80,6 +82,7 @@ def run_mesh(
     checkpoint: Checkpoint = 0,
     restarts: Restarts = DEFAULT_RESTARTS,
     network: Network = None,
+    watch: Watch = None,
     log_level: LogLevel = "warning",
 ) -> None:
     """Train on a mesh of real processes: a coordinator and one node process per worker."""
@@ -91,6 +94,7 @@ def run_mesh(
         checkpoint=checkpoint,
         restarts=restarts,
         network=None if network is None else parse_network(network),
+        watch=watch,
     )
     _execute(request, json=json, figures=figures)
 
@@ -102,6 +106,7 @@ def resume(
     figures: Figures = True,
     neighbor_timeout: Timeout = 120.0,
     restarts: Restarts = DEFAULT_RESTARTS,
+    watch: Watch = None,
     log_level: LogLevel = "warning",
 ) -> None:
     """Go on with an interrupted run, every node from its last checkpoint: the same bits."""
@@ -116,6 +121,7 @@ def resume(
         checkpoint=checkpoint,
         restarts=restarts,
         resume=True,
+        watch=watch,
     )
     _execute(request, json=json, figures=figures)
 
@@ -181,6 +187,7 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> Non
 app.add_typer(keys, name="keys")
 app.command("compare")(compare)
 app.command("theory")(theory)
+app.command("watch")(watch_mesh)
 app.add_typer(paper, name="paper")
 
 
@@ -194,7 +201,7 @@ def _execute(request: RunRequest, *, json: Path | None, figures: bool) -> None:
     # the mesh has its own way to end; a simulation ends where it stands
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     try:
-        result = Run(request).execute()
+        result = Run(request, watched=_say_where).execute()
     except Interrupted as exc:
         typer.echo(f"dlag: interrupted; what there is lies in {request.out}", err=True)
         raise typer.Exit(exc.code) from exc
@@ -211,6 +218,10 @@ def _execute(request: RunRequest, *, json: Path | None, figures: bool) -> None:
             err=True,
         )
         raise typer.Exit(EXIT_NOT_REACHED)
+
+
+def _say_where(url: str) -> None:
+    typer.echo(f"dlag: watch at {url}", err=True)
 
 
 def _show(folder: RunFolder, *, figures: bool) -> None:
