@@ -40,6 +40,7 @@ bench: setup  ## the yardsticks; prints ratios, takes minutes
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/survival.py
 	$(BIN)/python benchmarks/flood.py
+	$(BIN)/python benchmarks/watching.py
 
 lock:  ## pin every dependency again, with hashes
 	$(PYTHON) -m venv $(VENV)-lock

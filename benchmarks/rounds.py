@@ -20,6 +20,7 @@ import platform
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,6 +37,7 @@ from dlag_node.graphs.topology import parse_topology
 from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
 from dlag_node.net.links import Links
 from dlag_node.net.mesh import MeshNode
+from dlag_node.net.witness import Witness
 from dlag_node.process import new_loop
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import Keeper
@@ -57,6 +59,7 @@ LIFE_SECONDS = 60  # no process outlives a benchmark that was killed
 LOOPBACK = "tcp://127.0.0.1:*"
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+Shown = Callable[[Engine, Links, zmq.Context[zmq.Socket[bytes]], ExitStack], Witness]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +151,32 @@ async def _mesh(seat: Seat) -> None:
 
 
 async def take_part(
-    seat: Seat, method: Still, keeper: Keeper | None = None, keys: KeyPair | None = None
+    seat: Seat,
+    method: Still,
+    keeper: Keeper | None = None,
+    keys: KeyPair | None = None,
+    *,
+    shown: Shown | None = None,
 ) -> None:
-    """One node of the mesh, with a method that computes nothing; with checkpoints, with keys."""
+    """One node of the mesh, with a method that computes nothing; with checkpoints, with keys.
+
+    `shown` lets others see how the node stands, until the stack that it gets is closed.
+    """
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     codec = Codec(seat.vector.size)
     links = Links(context, LOOPBACK, limit=codec.frame_limit, keys=keys)
     seat.meet(links.address, None if keys is None else keys.public)
     engine = Engine(method, node=seat.node, neighbors=seat.neighbors, codec=codec)
-    node = MeshNode(engine, links, rounds=seat.rounds, neighbor_timeout=30.0, keeper=keeper)
+    stack = ExitStack()
+    witness = None if shown is None else shown(engine, links, context, stack)
+    node = MeshNode(
+        engine,
+        links,
+        rounds=seat.rounds,
+        neighbor_timeout=30.0,
+        keeper=keeper,
+        witness=witness,
+    )
     await links.open(
         node=seat.node,
         run="benchmark",
@@ -164,13 +184,14 @@ async def take_part(
         codec=codec,
         peers=[Peer(j, seat.addresses[j], 0.0, seat.keys[j]) for j in seat.neighbors],
         position=lambda: engine.seq,
-        deliver=engine.deliver,
+        deliver=engine.deliver if witness is None else witness.deliver,
         control=node.control,
         opened=node.opened,
         back=0 if keeper is None else keeper.back,
     )
     await node.run()
     seat.leave(method.span)
+    stack.close()
     links.close()
     context.term()
 

@@ -28,6 +28,7 @@ from dlag_lab.options import (
     Rounds,
     Target,
     Timeout,
+    Watch,
 )
 from dlag_lab.paper.cli import app as paper
 from dlag_lab.predict_cli import predict
@@ -36,6 +37,7 @@ from dlag_lab.resuming import settings_of
 from dlag_lab.running import ask_to_stop
 from dlag_lab.runs import DEFAULT_RESTARTS, RunRequest
 from dlag_lab.theory_cli import theory
+from dlag_lab.watch.cli import watch as watch_mesh
 from dlag_node.process import run_command, set_up_logging
 from dlag_node.trust.cli import app as keys
 
@@ -69,6 +71,7 @@ def run_mesh(
     checkpoint: Checkpoint = 0,
     restarts: Restarts = DEFAULT_RESTARTS,
     network: Network = None,
+    watch: Watch = None,
     log_level: LogLevel = "warning",
 ) -> None:
     """Train on a mesh of real processes: a coordinator and one node process per worker."""
@@ -80,6 +83,7 @@ def run_mesh(
         checkpoint=checkpoint,
         restarts=restarts,
         network=None if network is None else parse_network(network),
+        watch=watch,
     )
     execute(request, json=json, figures=figures)
 
@@ -91,6 +95,7 @@ def resume(
     figures: Figures = True,
     neighbor_timeout: Timeout = 120.0,
     restarts: Restarts = DEFAULT_RESTARTS,
+    watch: Watch = None,
     log_level: LogLevel = "warning",
 ) -> None:
     """Go on with an interrupted run, every node from its last checkpoint: the same bits."""
@@ -105,6 +110,7 @@ def resume(
         checkpoint=checkpoint,
         restarts=restarts,
         resume=True,
+        watch=watch,
     )
     execute(request, json=json, figures=figures)
 
@@ -173,6 +179,7 @@ app.command("referee")(referee)
 app.command("compare")(compare)
 app.command("theory")(theory)
 app.command("predict")(predict)
+app.command("watch")(watch_mesh)
 app.add_typer(paper, name="paper")
 
 

@@ -30,7 +30,7 @@ def execute(request: RunRequest, *, json: Path | None, figures: bool) -> None:
     # the mesh has its own way to end; a simulation ends where it stands
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     try:
-        result = Run(request).execute()
+        result = Run(request, watched=_say_where).execute()
     except Interrupted as exc:
         typer.echo(f"dlag: interrupted; what there is lies in {request.out}", err=True)
         raise typer.Exit(exc.code) from exc
@@ -77,3 +77,7 @@ def request_for(
 def _fresh_folder(settings: RunSettings) -> Path:
     name = parse_method(settings.method, settings.preset).name
     return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def _say_where(url: str) -> None:
+    typer.echo(f"dlag: watch at {url}", err=True)

@@ -4,6 +4,7 @@ run.json               what was asked for, with the effective values
 nodes/node-000.jsonl   one Record a line
 nodes/node-000.theta   one row of `dim` little-endian float64 a round, appended
 nodes/node-000.model.json   the model that the node ended with
+nodes/node-000.faults.jsonl   what the node warned of, if anything
 trajectory.jsonl       one line a round, measured by the laboratory
 summary.json           the result
 failure.json           why there is none: the numbers went bad
@@ -26,6 +27,7 @@ import numpy as np
 from dlag_lab.result import COUNTS, MEASURES, Floats, Records, RunResult, Trajectory
 from dlag_node.errors import ConfigError
 from dlag_node.rounds.record import SENT, SKIPPED, Record
+from dlag_node.wire.watching import Fault
 
 _RUN_FIELDS = ("method", "preset", "parameters", "topology", "nodes", "edges")
 
@@ -148,7 +150,7 @@ class RunFolder:
         except ValueError as exc:
             raise ConfigError(f"{self.run_path}: {exc}") from exc
         measured = _read_lines(self.trajectory_path, _measurement)
-        per_node = [self._load_node(i) for i in range(run["nodes"])]
+        per_node = [self.records(i) for i in range(run["nodes"])]
         rounds = min(len(measured), *map(len, per_node))
         if rounds == 0:
             raise ConfigError(f"{self.path}: no round that every node completed")
@@ -161,7 +163,9 @@ class RunFolder:
             path=self.path,
         )
 
-    def _load_node(self, node: int) -> list[Record]:
+    def records(self, node: int) -> list[Record]:
+        """What one node recorded, a record a round; a torn last line is left out."""
+
         def parse(line: str, k: int) -> Record:
             record = Record.from_json(line)
             if (record.node, record.k) != (node, k):
@@ -172,6 +176,13 @@ class RunFolder:
             return record
 
         return _read_lines(self.record_path(node), parse)
+
+    def faults(self, node: int) -> list[Fault]:
+        """What one node warned of while it ran."""
+        path = self.path / "nodes" / f"node-{node:03d}.faults.jsonl"
+        if not path.exists():
+            return []
+        return _read_lines(path, lambda line, _: Fault(**json.loads(line)))
 
     def _clear(self, *, force: bool) -> None:
         if not self.run_path.is_file():

@@ -9,6 +9,7 @@ from dlag_node.trust.cli import ADMITTED, COORDINATOR, make_mesh, node_key
 from dlag_node.trust.keys import make_pair, public_path, read_public
 
 _LABORATORY = "laboratory.key"
+_WATCHER = "watch.key"
 
 
 class Keyring:
@@ -22,12 +23,24 @@ class Keyring:
         make_mesh(folder, nodes)
         self.laboratory = make_pair(folder / _LABORATORY)
         self.speakers = Speakers(Admission(folder / ADMITTED))
+        make_pair(folder / _WATCHER)
 
     @property
     def coordinator_flags(self) -> list[str]:
         """For `dlag-coordinator`."""
         key, admitted = self._folder / COORDINATOR, self._folder / ADMITTED
         return ["--key", str(key), "--admitted", str(admitted)]
+
+    @property
+    def watcher_flags(self) -> list[str]:
+        """For `dlag watch`."""
+        key, admitted = self._folder / _WATCHER, self._folder / ADMITTED
+        return ["--key", str(key), "--admitted", str(admitted)]
+
+    @property
+    def watched_flags(self) -> list[str]:
+        """For a `dlag-node` that is watched."""
+        return ["--watch-key", str(public_path(self._folder / _WATCHER))]
 
     def node_flags(self, node: int, *, coordinator: bool) -> list[str]:
         """For `dlag-node`, which may have to call a coordinator or not."""

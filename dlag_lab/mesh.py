@@ -14,7 +14,7 @@ from dlag_lab.folder import RunFolder
 from dlag_lab.keyring import Keyring
 from dlag_lab.laboratory import Laboratory, MeshOutcome
 from dlag_lab.launcher import Launcher
-from dlag_lab.network.hosts import Hosts, Loopback
+from dlag_lab.network.hosts import LOOPBACK, Hosts, Loopback
 from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
 from dlag_node.errors import ConfigError, RunAborted
@@ -30,7 +30,8 @@ class LocalMesh:
 
     With `checkpoint`, nodes save themselves every so many rounds in the run folder, and one that is
     killed is started again, up to `restarts` times each. With `resume` all of them go on from
-    there, and no coordinator is needed.
+    there, and no coordinator is needed. With `watch`, browsers can look on at that host:port;
+    `watched` gets the page's URL.
     """
 
     def __init__(
@@ -49,6 +50,8 @@ class LocalMesh:
         resume: bool = False,
         bell: StopBell | None = None,
         hosts: Hosts | None = None,
+        watch: str | None = None,
+        watched: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._nodes = nodes
@@ -73,6 +76,7 @@ class LocalMesh:
         self._started = started
         self._timeout = neighbor_timeout
         self._hosts = hosts or Loopback()
+        self._watch, self._watched = watch, watched
 
     async def run(self) -> MeshOutcome:
         """All rounds; an error of any process ends the whole mesh and is raised here."""
@@ -118,6 +122,9 @@ class LocalMesh:
         begun = perf_counter()
         self._node_flags = ["--observer", observer, "--out", str(self._folder / "nodes")]
         self._node_flags += ["--neighbor-timeout", str(self._timeout)]
+        if self._watch is not None:
+            self._node_flags += ["--watch", await self._start_watcher(launcher, self._watch)]
+            self._node_flags += self._keys.watched_flags
         if not self._resume:
             self._node_flags += ["--coordinator", await self._start_coordinator(launcher)]
         for node in range(self._nodes):
@@ -134,6 +141,17 @@ class LocalMesh:
         if not address:
             raise self._failure("coordinator", launcher.exits.get("coordinator", 1))
         log.info("the coordinator listens on %s, process %d", address, launcher.pids["coordinator"])
+        return address
+
+    async def _start_watcher(self, launcher: Launcher, page: str) -> str:
+        """A process of its own, of which the run takes no further notice."""
+        argv = ["dlag-watch", str(self._folder), "--listen", LOOPBACK, "--page", page]
+        argv += self._keys.watcher_flags
+        heard = await launcher.start_and_hear("watch", argv, self._logs / "watch.log")
+        if not heard:
+            raise self._failure("watch", launcher.exits.get("watch", 1))
+        address, url = heard.split()
+        self._watched(url)
         return address
 
     async def _start_node(self, launcher: Launcher, node: int) -> None:
@@ -185,6 +203,7 @@ class LocalMesh:
         until all nodes are ready.
         """
         failed = {name: code for name, code in launcher.exits.items() if code != 0}
+        failed.pop("watch", None)
         if self._laboratory.all_ready:
             failed.pop("coordinator", None)
         for node in range(self._nodes):
@@ -208,7 +227,7 @@ class LocalMesh:
         """What a process that failed has to say, from the last error in its log."""
         path = self._logs / f"{name}.log"
         text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-        errors = re.findall(r"ERROR (.*)|^dlag-\w+: (.*)", text, flags=re.MULTILINE)
+        errors = re.findall(r"ERROR (.*)|^dlag[- ]\w+: (.*)", text, flags=re.MULTILINE)
         said = next((a or b for a, b in reversed(errors)), f"ended with exit code {code}")
         if code < 0 and self._checkpoint:
             said = f"killed by signal {-code}, and no restart is left: "

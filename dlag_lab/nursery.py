@@ -27,6 +27,7 @@ import typer.main
 
 import coordinator.cli
 import dlag_lab.network.emulator
+import dlag_lab.watch.cli
 import dlag_node.cli
 from dlag_lab.network.namespaces import enter
 from dlag_node.process import new_loop
@@ -36,6 +37,7 @@ _PROGRAMS: dict[str, Callable[[list[str]], int]] = {
     "dlag-node": dlag_node.cli.run,
     "dlag-coordinator": coordinator.cli.run,
     "dlag-network": dlag_lab.network.emulator.run,
+    "dlag-watch": dlag_lab.watch.cli.run,
 }
 _PATIENCE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 

@@ -42,6 +42,13 @@ Network = Annotated[
         "delay=20ms,jitter=5ms,loss=1%,rate=10mbit (one way; needs root).",
     ),
 ]
+Watch = Annotated[
+    str | None,
+    typer.Option(
+        help="Show the run in the browser, at host:port; port 0 is any free one. "
+        "dlag watch FOLDER shows it again afterwards.",
+    ),
+]
 Timeout = Annotated[float, typer.Option(help="Seconds a node waits for a neighbor's frame.")]
 Out = Annotated[
     Path | None,

@@ -38,11 +38,12 @@ from dlag_lab.running import StopBell, running
 from dlag_lab.simulate import Simulator, engines_of, problems_of, stop
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_node.errors import ConfigError
+from dlag_node.net.sockets import host_and_port
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import MAX_EVERY
 from dlag_node.wire.observing import Snapshots
 
-_NO_NUMBERS = ("figures/", "paper/")  # they read what runs left behind
+_NO_NUMBERS = ("figures/", "paper/", "watch/")  # they read what runs left behind
 DEFAULT_RESTARTS = 5
 _VERSIONED = ("dlag-mesh", "numpy", "scipy", "numba", "pyzmq", "msgpack", "networkx")
 
@@ -64,6 +65,7 @@ class RunRequest:
     network: NetworkSpec | None = None  # every node on a host of its own; None: all on loopback
     bind: str = ""  # where to hear nodes that others have started
     records: Path = Path()  # the folder that those write into, as a run folder
+    watch: str | None = None  # host:port of a page that shows the run
 
     def __post_init__(self) -> None:
         if not 0 <= self.checkpoint <= MAX_EVERY:
@@ -74,6 +76,10 @@ class RunRequest:
             raise ConfigError(f"target = {self.target}: expected a positive number")
         if self.network is not None and self.mode == "simulate":
             raise ConfigError(f"network {self.network}: a simulated run has none: expected a mesh")
+        if self.watch is not None:
+            host_and_port(self.watch)
+            if self.network is not None:
+                raise ConfigError("watch: nodes on hosts of their own cannot reach the page's host")
 
 
 class View(Protocol):
@@ -103,10 +109,12 @@ class Run:
         started: Callable[[Launcher], None] = lambda _: None,
         view: View | None = None,
         hosts: Hosts | None = None,
+        watched: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`hosts` are where the nodes run, instead of the request's network or loopback."""
         self.request = request
         self._hosts = hosts
+        self._watched = watched
         self.plan = Plan(request.settings)
         engine = engines_of(self.plan)[0]  # every bad parameter is an error here, before a socket
         if request.network is not None and request.mode == "mesh":
@@ -220,6 +228,8 @@ class Run:
                 resume=self.request.resume,
                 bell=bell,
                 hosts=hosts,
+                watch=self.request.watch,
+                watched=self._watched,
             )
             outcome = interruptible(mesh.run())
         return outcome.costs

@@ -47,6 +47,20 @@ Observer = Annotated[
     str | None,
     typer.Option(envvar="DLAG_OBSERVER", help="A laboratory that watches: tcp://host:port."),
 ]
+Watch = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DLAG_WATCH",
+        help="Tell dlag watch, which listens at tcp://host:port, how we stand; it cannot answer.",
+    ),
+]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DLAG_METRICS",
+        help="Serve Prometheus metrics at host:port; port 0 is any free one, the log says which.",
+    ),
+]
 JoinTimeout = Annotated[
     float,
     typer.Option(envvar="DLAG_JOIN_TIMEOUT", help="Seconds to wait for the coordinator."),
@@ -84,6 +98,10 @@ CoordinatorKey = Annotated[
 ObserverKey = Annotated[
     Path | None,
     typer.Option(envvar="DLAG_OBSERVER_KEY", help="The laboratory's public key."),
+]
+WatchKey = Annotated[
+    Path | None,
+    typer.Option(envvar="DLAG_WATCH_KEY", help="The public key of dlag watch."),
 ]
 Token = Annotated[
     Path | None,
@@ -150,6 +168,8 @@ def node(
     node_id: NodeId = None,
     out: Out = None,
     observer: Observer = None,
+    watch: Watch = None,
+    metrics: Metrics = None,
     join_timeout: JoinTimeout = 600.0,
     neighbor_timeout: NeighborTimeout = 120.0,
     state: State = None,
@@ -158,6 +178,7 @@ def node(
     key: Key = None,
     coordinator_key: CoordinatorKey = None,
     observer_key: ObserverKey = None,
+    watch_key: WatchKey = None,
     token: Token = None,
     insecure: Insecure = False,
     neighbor: Neighbor = None,
@@ -184,6 +205,8 @@ def node(
         node=node_id,
         out=out,
         observer=observer,
+        watch=watch,
+        metrics=metrics,
         join_timeout=join_timeout,
         neighbor_timeout=neighbor_timeout,
         state=state,
@@ -192,6 +215,7 @@ def node(
         key=key,
         coordinator_key=coordinator_key,
         observer_key=observer_key,
+        watch_key=watch_key,
         token=token,
         insecure=insecure,
         neighbors=parse_neighbors(neighbor or []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dlag_node.net.settings import NodeSettings
 from dlag_node.trust.keys import KeyPair, read_pair, read_public, read_token
@@ -15,6 +16,7 @@ class Credentials:
     keys: KeyPair
     coordinator: bytes | None
     observer: bytes | None
+    watch: bytes | None
     token: str | None = field(repr=False)
 
 
@@ -22,10 +24,14 @@ def read_credentials(settings: NodeSettings) -> Credentials | None:
     """Those that the settings name; None for a run without keys."""
     if settings.key is None:
         return None
-    coordinator, observer, token = settings.coordinator_key, settings.observer_key, settings.token
     return Credentials(
         keys=read_pair(settings.key),
-        coordinator=None if coordinator is None else read_public(coordinator),
-        observer=None if observer is None else read_public(observer),
-        token=None if token is None else read_token(token),
+        coordinator=_public(settings.coordinator_key),
+        observer=_public(settings.observer_key),
+        watch=_public(settings.watch_key),
+        token=None if settings.token is None else read_token(settings.token),
     )
+
+
+def _public(path: Path | None) -> bytes | None:
+    return None if path is None else read_public(path)

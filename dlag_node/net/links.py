@@ -239,6 +239,7 @@ class Links:
                 self._introduce(link, route, frame)
             elif isinstance(frame, Who):
                 self._routes.lose(link, route)
+                self._say_lost(link)
                 self.greet(link.node)
             else:
                 self._control(link.node, frame)
@@ -290,6 +291,9 @@ class Links:
         self._introduction.check(words)
         if words.node != link.node:
             raise Refused(f"we called node {link.node}, node {words.node} answered")
+        if link.lost or (link.up and route != link.route):
+            log.warning("the link to %s is up again, it is at exchange %d", link, words.need)
+            link.lost = False
         self._routes.take(link, route)
         if words.address != link.address and is_address(words.address):
             log.info("neighbor %d is at %s now, not %s", link.node, words.address, link.address)
@@ -311,6 +315,12 @@ class Links:
         route = link.route
         if route is not None and not self._put(route, raw):
             self._routes.breaks(link, route)
+            self._say_lost(link)
+
+    def _say_lost(self, link: Link) -> None:
+        if not link.up and not link.lost:
+            link.lost = True
+            log.warning("the link to %s is lost", link)
 
     def _put(self, route: bytes, raw: bytes) -> bool:
         try:

@@ -17,6 +17,7 @@ from dlag_node.net.links import Links
 from dlag_node.net.observer import Observed
 from dlag_node.net.waits import Waits
 from dlag_node.net.wish import Wish
+from dlag_node.net.witness import Witness
 from dlag_node.rounds import Engine, Outgoing
 from dlag_node.rounds.keeper import Keeper
 from dlag_node.rounds.recorder import Recorder
@@ -45,6 +46,7 @@ class MeshNode:
         recorder: Recorder | None = None,
         observed: Observed | None = None,
         keeper: Keeper | None = None,
+        witness: Witness | None = None,
         finished: bool = False,
     ) -> None:
         self.engine = engine
@@ -61,6 +63,7 @@ class MeshNode:
         self._recorder = recorder
         self._observed = observed
         self._keeper = keeper
+        self._witness = witness
         self._computing = Computing(engine)
         self._last_words = LastWords(links, engine.barrier.neighbors)
         self._done: set[int] = set() if keeper is None else keeper.done
@@ -213,6 +216,8 @@ class MeshNode:
             return
         record, theta = self.engine.last_record, self.engine.method.theta
         assert record is not None
+        if self._witness is not None:
+            self._witness.take(record)
         if self._recorder is not None:
             self._recorder.write(record, theta)
         announced = self._announce()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -11,11 +12,14 @@ import zmq
 from dlag_node.errors import ConfigError, DlagError, NotNeeded
 from dlag_node.net.arrival import Arrival
 from dlag_node.net.credentials import read_credentials
+from dlag_node.net.faults import Faults
 from dlag_node.net.mesh import MeshNode
 from dlag_node.net.observer import Observed
+from dlag_node.net.publisher import Publisher
 from dlag_node.net.settings import NodeSettings
 from dlag_node.net.sockets import Socket
 from dlag_node.net.wish import Wish
+from dlag_node.net.witness import Witness
 from dlag_node.rounds.checkpoint import Owner
 from dlag_node.rounds.engine import Engine
 from dlag_node.rounds.keeper import Keeper
@@ -62,10 +66,16 @@ async def _take_part(
         folder = stack.enter_context(StateFolder(settings.state, durable=settings.durable))
     arrival = Arrival(settings, context, stack, folder, credentials)
     observed = None
+    faults = None
     try:
         place, problem, links, address = await arrival.place()
         enrol, assignment = place.enrol, place.assignment
         engine = engine_for(enrol, assignment, problem)
+        life = 0 if folder is None else folder.restarts
+        faults = Faults(enrol.node, lambda: engine.rounds, settings.out, life=life)
+        stack.enter_context(faults)
+        if not life:
+            faults.forget()
         keeper, found = None, None
         if folder is not None:
             owner = Owner(enrol.run, assignment.config, enrol.node)
@@ -73,7 +83,7 @@ async def _take_part(
             keeper = Keeper(folder, owner, every=settings.checkpoint, addresses=told)
             found = keeper.recall(engine)
             if found is not None:
-                log.info("back at round %d, exchange %d", engine.rounds, engine.seq)
+                log.warning("back at round %d, exchange %d", engine.rounds, engine.seq)
         recorder = None
         if settings.observer is not None:
             observed = Observed(context, settings.observer, enrol.node, credentials)
@@ -85,6 +95,14 @@ async def _take_part(
             )
         if assignment.max_seconds is not None:
             wish.max_seconds = assignment.max_seconds
+        witness = None
+        if settings.watch is not None or settings.metrics is not None:
+            witness = Witness(engine, links, faults, run=enrol.run)
+            if settings.watch is not None:
+                publisher = Publisher(context, settings.watch, witness, credentials)
+                stack.callback(publisher.close)
+            if settings.metrics is not None:
+                _serve_metrics(witness, settings.metrics, stack)
         mesh = MeshNode(
             engine,
             links,
@@ -94,6 +112,7 @@ async def _take_part(
             recorder=recorder,
             observed=observed,
             keeper=keeper,
+            witness=witness,
             finished=found is not None and found.finished,
         )
         moved = ({} if keeper is None else keeper.moved) | dict(settings.neighbors)
@@ -106,7 +125,7 @@ async def _take_part(
             codec=engine.codec,
             peers=[replace(p, address=moved.get(p.node, p.address)) for p in assignment.peers],
             position=lambda: engine.seq,
-            deliver=engine.deliver,
+            deliver=engine.deliver if witness is None else witness.deliver,
             control=mesh.control,
             opened=mesh.opened,
             address=address,
@@ -115,6 +134,8 @@ async def _take_part(
         )
         arrival.tell(Started())
         await mesh.run()
+        if witness is not None:
+            witness.finished = True
         if recorder is not None:
             recorder.close()  # or say that it cannot be, before we say that we have finished
         leave_model(settings, place, engine)
@@ -132,7 +153,17 @@ async def _take_part(
         log.warning("this node is not needed: %s", exc)
     except DlagError as exc:
         reason = f"{type(exc).__name__}: {exc}"
+        if faults is not None:
+            faults.add(time.time(), reason)
         arrival.fail(reason)
         if observed is not None:
             observed.fall(reason)
         raise
+
+
+def _serve_metrics(witness: Witness, address: str, stack: ExitStack) -> None:
+    from dlag_node.net.metrics import MetricsServer  # loaded where it is asked for
+
+    server = MetricsServer(address, witness)
+    stack.callback(server.close)
+    log.info("metrics at %s", server.url)

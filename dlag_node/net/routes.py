@@ -18,6 +18,7 @@ class Link:
     route: bytes | None = None  # the one to send on; None: it has not called us yet
     up: bool = False  # both ends have told who they are on `route`
     endpoint: str = ""  # that we called, its name looked up
+    lost: bool = False  # it was up, and is not
 
     def __str__(self) -> str:
         return f"neighbor {self.node}"

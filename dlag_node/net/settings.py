@@ -9,7 +9,7 @@ from pathlib import Path
 from dlag_node.data import HeldData
 from dlag_node.data.model import check_suffix
 from dlag_node.errors import ConfigError
-from dlag_node.net.sockets import check_address
+from dlag_node.net.sockets import check_address, host_and_port
 from dlag_node.rounds.keeper import DEFAULT_EVERY, MAX_EVERY
 from dlag_node.trust.loopback import require_loopback
 
@@ -35,6 +35,8 @@ class NodeSettings:
     node: int | None = None
     out: Path | None = None
     observer: str | None = None
+    watch: str | None = None  # where a watcher listens
+    metrics: str | None = None  # host:port where Prometheus finds our metrics
     join_timeout: float = 600.0
     neighbor_timeout: float = 120.0
     state: Path | None = None  # where checkpoints are kept; None: a crash is the end
@@ -43,6 +45,7 @@ class NodeSettings:
     key: Path | None = None  # our secret key; None: a run without keys
     coordinator_key: Path | None = None  # the public keys of whom we call
     observer_key: Path | None = None
+    watch_key: Path | None = None
     token: Path | None = None  # for one join of a key that the coordinator does not know
     insecure: bool = False  # no keys, and not on loopback either
     neighbors: Mapping[int, str] = field(default_factory=dict)  # that are not where they were
@@ -51,9 +54,12 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         check_address(self.bind, wildcard=True)
-        for address in (self.coordinator, self.advertise, self.observer, *self.neighbors.values()):
+        called = (self.coordinator, self.advertise, self.observer, self.watch)
+        for address in (*called, *self.neighbors.values()):
             if address is not None:
                 check_address(address)
+        if self.metrics is not None:
+            host_and_port(self.metrics)
         for name in ("join_timeout", "neighbor_timeout"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} = {getattr(self, name)}: expected seconds above 0")
@@ -64,10 +70,10 @@ class NodeSettings:
         if self.coordinator is None and self.state is None:
             raise ConfigError("no coordinator: expected its address, or a state folder to go on")
         if self.key is None:
-            addresses = (self.bind, self.coordinator, self.advertise, self.observer)
+            addresses = (self.bind, self.coordinator, self.advertise, self.observer, self.watch)
             require_loopback(*addresses, unless=self.insecure)
-        called = {"coordinator": self.coordinator_key, "observer": self.observer_key}
-        for name, key in called.items():
+        for name in ("coordinator", "observer", "watch"):
+            key = getattr(self, f"{name}_key")
             address = getattr(self, name)
             if (address is not None and self.key is not None) != (key is not None):
                 raise ConfigError(

@@ -31,8 +31,10 @@ _RECONNECT_MAX_MS = 1_000
 _ADDRESS = re.compile(
     r"tcp://(?P<host>\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f/?#@:;\[\]]+):(?P<port>\*|[0-9]{1,5})"
 )
+_LAST_PORT = 65_535
 _EVERYWHERE = ("0.0.0.0", "*")
 _RECEIVE_AHEAD = 1_000  # messages of one peer that wait here; then it waits, by TCP
+_PLAIN_ADDRESS = re.compile(_ADDRESS.pattern.removeprefix("tcp://"))
 LINGER_MS = 2_000  # closing at once after sending would lose frames
 
 Socket = zmq.Socket[bytes]
@@ -100,6 +102,17 @@ def check_address(address: str, *, wildcard: bool = False) -> None:
     _host_and_port(address, wildcard=wildcard)
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of host:port, as HTTP servers have it; a ConfigError for anything else."""
+    match = _PLAIN_ADDRESS.fullmatch(address)
+    if match is None or match["port"] == "*" or int(match["port"]) > _LAST_PORT:
+        raise ConfigError(
+            f"address {address!r:.200}: expected host:port, for instance 127.0.0.1:9100; "
+            "port 0 is any free one"
+        )
+    return match["host"], int(match["port"])
+
+
 def port_of(address: str) -> str:
     """The port of tcp://host:port."""
     return _host_and_port(address)[1]
@@ -152,7 +165,7 @@ def reached_at(bound: str, endpoint: str) -> str:
 
 def _host_and_port(address: str, *, wildcard: bool = False) -> tuple[str, str]:
     match = _ADDRESS.fullmatch(address)
-    good_port = match and (wildcard if match["port"] == "*" else int(match["port"]) < 65_536)
+    good_port = match and (wildcard if match["port"] == "*" else int(match["port"]) <= _LAST_PORT)
     if match is None or not good_port:
         raise ConfigError(f"address {address!r:.200}: expected tcp://host:port")
     return match["host"], match["port"]

@@ -84,14 +84,14 @@ class Engine:
         self.stopping = stopping or Stopping(MAX_NODES)  # no graph has a larger diameter
         self.rounds = 0  # finished
         self.last_record: Record | None = None
-        self._ledger = Ledger(node, len(self.barrier.neighbors))
+        self._ledger = Ledger(node, self.barrier.neighbors)
         self._flow: Flow[RoundReport] | None = None
         self.between_rounds = True  # the method is whole: no round has begun since the last ended
         self._begins = True  # the exchange under way is the first of its round
         self._kept: deque[Outgoing] = deque()
         self._back = 0  # rounds that a neighbor may fall back by, should it crash
         self._starts: deque[int] = deque(maxlen=1)  # first exchanges of the last rounds with any
-        self._clock = clock
+        self.clock = clock
         self.progress_at = 0.0  # by the clock: when `advance` last ended
         self.advance_seconds = 0.0  # that the last `advance` took
 
@@ -114,7 +114,7 @@ class Engine:
 
         Heavy: the method computes in here.
         """
-        started = self._clock()
+        started = self.clock()
         try:
             if self._flow is None:
                 self._flow = self.method.round()
@@ -189,7 +189,7 @@ class Engine:
             kept.popleft()
 
     def _spend(self, started: float) -> None:
-        self.progress_at = self._clock()
+        self.progress_at = self.clock()
         self.advance_seconds = self.progress_at - started
         self._ledger.compute += self.advance_seconds
 
@@ -234,5 +234,5 @@ class Engine:
         frame = Delta(self.seq, exchange.payload, exchange.rounded, self._word)
         silence = Skip(self.seq, self._word)
         raw, raw_silence = self.codec.encode(frame), self.codec.encode(silence)
-        self._ledger.count_some(frame, raw, raw_silence, len(to))
+        self._ledger.count_some(frame, raw, raw_silence, to)
         return Outgoing(frame, raw, to, silence, raw_silence)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dlag_node.methods.flow import RoundReport
 from dlag_node.rounds.record import SENT, SKIPPED, Record
 from dlag_node.wire.frames import Delta, RoundFrame
@@ -14,9 +16,10 @@ class Ledger:
     at the barrier.
     """
 
-    def __init__(self, node: int, edges: int) -> None:
+    def __init__(self, node: int, neighbors: Sequence[int]) -> None:
         self._node = node
-        self._edges = edges  # of this worker: a frame leaves over each of them
+        self._neighbors = neighbors
+        self._edges = len(neighbors)  # of this worker: a frame leaves over each of them
         self._clear()
 
     def count(self, frame: RoundFrame, raw: bytes) -> None:
@@ -28,9 +31,13 @@ class Ledger:
         else:
             self._exchanges += SKIPPED
 
-    def count_some(self, delta: Delta, raw: bytes, raw_silence: bytes, reached: int) -> None:
-        """A delta about to leave to `reached` of the neighbors, and a skip to the others."""
+    def count_some(self, delta: Delta, raw: bytes, raw_silence: bytes, to: frozenset[int]) -> None:
+        """A delta about to leave to the neighbors in `to`, and a skip to the others."""
+        reached = len(to)
         silent = self._edges - reached
+        for j in self._neighbors:
+            if j not in to:
+                self._passed_over[j] = self._passed_over.get(j, 0) + 1
         self._exchanges += SENT
         self._payload_bytes += delta.payload_bytes * reached
         self._sent_bytes += len(raw) * reached + len(raw_silence) * silent
@@ -52,13 +59,19 @@ class Ledger:
             report.age,
             self.compute,
             self.wait,
+            self._told(deltas) if self._silent else None,
         )
         self._clear()
         return record
 
+    def _told(self, deltas: int) -> list[int]:
+        """How many of the round's deltas went to each neighbor."""
+        return [deltas - self._passed_over.get(j, 0) for j in self._neighbors]
+
     def _clear(self) -> None:
         self._exchanges = ""
         self._silent = 0  # edges with a skip in exchanges with a delta
+        self._passed_over: dict[int, int] = {}  # the same, by neighbor
         self._payload_bytes = 0
         self._sent_bytes = 0
         self.compute = 0.0

@@ -15,8 +15,8 @@ class Record:
 
     `exchanges` has one letter per exchange of the round, `D` for a delta to anybody and `s` for a
     skip to all (MDLAG's round has K letters). Bytes are summed over the worker's edges. Only
-    `compute` and `wait`, in seconds, depend on the machine: everything else is equal wherever the
-    run is made.
+    `compute`, `wait` and `waits`, in seconds, depend on the machine: everything else is equal
+    wherever the run is made.
     """
 
     node: int
@@ -31,10 +31,13 @@ class Record:
     age: int  # d_i^k
     compute: float
     wait: float
+    told: list[int] | None = None  # deltas to each neighbor, by id; None: each went to all of them
+    waits: list[float] | None = None  # for each neighbor, by id; None: nobody was watching
 
     def to_json(self) -> str:
         """One line, without the line's end."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        line = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(line, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str) -> Record:

@@ -4,6 +4,7 @@ identity       who we are for the coordinator: a place that was given to us is g
 place          shard, neighbors and constants, as the coordinator told them, and where we listened;
                of samples that the node holds itself, the file's name and hash
 slot-0/1       checkpoints
+lives          how many processes have used the folder
 lock           held while a process uses the folder
 """
 
@@ -66,6 +67,7 @@ class StateFolder:
             raise ConfigError(f"state folder {path} is in use by another process") from exc
         self.used = (path / "identity").exists()  # by an earlier process
         self.identity = self._identity()
+        self.restarts = self._restarts()  # processes that used the folder before this one
 
     def __enter__(self) -> StateFolder:
         return self
@@ -116,6 +118,15 @@ class StateFolder:
         except (OSError, ValueError) as exc:
             raise StorageError(f"{self.path / 'identity'} cannot be used: {exc}") from exc
         return known
+
+    def _restarts(self) -> int:
+        path = self.path / "lives"
+        try:
+            before = int(path.read_text(encoding="ascii")) if path.exists() else int(self.used)
+        except (OSError, ValueError) as exc:
+            raise StorageError(f"{path} cannot be used: {exc}") from exc
+        self._write("lives", b"%d" % (before + 1))
+        return before
 
     def _write(self, name: str, raw: bytes) -> None:
         """All of a file or nothing of it."""

@@ -1,0 +1,1 @@
+"""`dlag watch`: a mesh in the browser, while it runs and afterwards."""

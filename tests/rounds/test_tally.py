@@ -1,0 +1,104 @@
+"""Sums over records, and who was waited for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from dlag_lab.folder import RunFolder
+from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.rounds import Engine
+from dlag_node.rounds.record import SENT, Record
+from dlag_node.rounds.tally import Delays, Tally
+from dlag_node.wire.codec import Codec
+from dlag_node.wire.frames import Skip
+from tests.cluster.meshes import finish
+
+
+@pytest.fixture(scope="module", params=["dlag", "auto", "adfs"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out: Path = tmp_path_factory.mktemp(request.param) / "run"
+    finish("simulate", out, method=request.param, topology="grid:2x3", rounds=12)
+    return out
+
+
+def test_deltas_to_each_neighbor_add_up_to_the_rounds_deltas(run: Path) -> None:
+    folder = RunFolder(run)
+    edges = {(i, j) for edge in folder.load().edges for i, j in (edge, edge[::-1])}
+    for node in range(6):
+        neighbors = sorted(j for i, j in edges if i == node)
+        tally = Tally(neighbors)
+        records = folder.records(node)
+        for record in records:
+            if record.told is not None:
+                assert len(record.told) == len(neighbors)
+                assert sum(record.told) == record.deltas
+                assert all(0 <= each <= record.exchanges.count(SENT) for each in record.told)
+            tally.take(record)
+        assert sum(tally.told) == tally.deltas == sum(each.deltas for each in records)
+        skipped = [tally.exchanges - told for told in tally.told]
+        assert sum(skipped) == tally.skips == sum(each.skips for each in records)
+        assert tally.sent_bytes == sum(each.sent_bytes for each in records)
+        assert tally.residual == records[-1].step
+        assert tally.age == records[-1].age
+
+
+def test_a_tree_tells_its_own_edges_only(tmp_path: Path) -> None:
+    finish("simulate", tmp_path / "run", method="auto", topology="complete:4", rounds=5)
+    crossed = set()
+    for node in range(4):
+        for record in RunFolder(tmp_path / "run").records(node):
+            others = [j for j in range(4) if j != node]
+            told = record.told or [record.exchanges.count(SENT)] * 3
+            crossed |= {
+                frozenset((node, j)) for j, deltas in zip(others, told, strict=True) if deltas
+            }
+    assert len(crossed) == 3  # n - 1 edges, of 6
+
+
+def test_a_record_without_waits_is_written_as_before() -> None:
+    plain = Record(2, 0, "D", 1, 0, 24, 29, 5, 0.5, 0, 0.0, 0.0)
+    assert "told" not in plain.to_json()
+    assert "waits" not in plain.to_json()
+    watched = Record(2, 0, "D", 1, 1, 24, 29, 5, 0.5, 0, 0.0, 0.0, [1, 0], [0.25, 0.0])
+    assert Record.from_json(watched.to_json()) == watched
+
+
+class Silent:
+    """One silent exchange a round."""
+
+    theta = np.zeros(2)
+    width = 2
+    parameters: ClassVar[dict[str, float | int | str]] = {}
+    advice = ""
+    STATE = ()
+
+    def round(self) -> Flow[RoundReport]:
+        yield Exchange(None)
+        return RoundReport(gradients=0, step=0.0, age=0)
+
+
+def test_waiting_is_counted_for_whoever_was_late() -> None:
+    now = [0.0]
+    engine = Engine(Silent(), node=0, neighbors=[1, 2, 5], codec=Codec(2), clock=lambda: now[0])
+    delays = Delays(engine)
+    engine.advance()
+    now[0] = 1.0
+    assert delays.deliver(5, Skip(0))
+    assert delays.deliver(5, Skip(1))  # one ahead: it will not be waited for
+    assert not delays.deliver(5, Skip(0))  # a repeat is no second waiting
+    now[0] = 3.0
+    assert delays.under_way() == [3.0, 3.0, 1.0]
+    assert delays.deliver(1, Skip(0))
+    assert delays.deliver(2, Skip(0))
+    engine.advance()
+    assert delays.of_round() == [3.0, 3.0, 1.0]
+    engine.advance()
+    now[0] = 3.5
+    assert delays.deliver(1, Skip(1))
+    assert delays.deliver(2, Skip(1))
+    engine.advance()
+    assert delays.of_round() == [0.5, 0.5, 0.0]
