@@ -38,6 +38,7 @@ from dlag_lab.resuming import settings_of
 from dlag_lab.running import ask_to_stop
 from dlag_lab.runs import DEFAULT_RESTARTS, Run, RunRequest
 from dlag_lab.theory_cli import theory
+from dlag_node.doctor.cli import command as doctor
 from dlag_node.methods import parse_method
 from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED, run_command, set_up_logging
 from dlag_node.trust.cli import app as keys
@@ -181,6 +182,7 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> Non
 app.add_typer(keys, name="keys")
 app.command("compare")(compare)
 app.command("theory")(theory)
+app.command("doctor")(doctor)
 app.add_typer(paper, name="paper")
 
 

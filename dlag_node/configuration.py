@@ -172,7 +172,9 @@ def _settable(ctx: typer.Context) -> list[Any]:
     ours = {"config", "print_config", "version"}
     options: list[Any] = ctx.command.params
     return [
-        each for each in options if each.expose_value and not each.hidden and each.name not in ours
+        each
+        for each in options
+        if each.expose_value and not (each.hidden or each.multiple) and each.name not in ours
     ]
 
 
