@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from contextlib import ExitStack
 
@@ -41,3 +42,7 @@ def test_the_error_names_the_address_that_was_tried_and_from_where() -> None:
     waited = f"neighbor 1 at tcp://10.77.0.2:5600 has not called us: we told it {NOWHERE}"
     assert f"at exchange 0 for neighbors [0]: {called}" in said[1]
     assert f"at exchange 0 for neighbors [1]: {waited}" in said[0]
+    row = (
+        rf"1 +0 +{re.escape(NOWHERE)} +tcp://10\.77\.0\.2:5600 +(No route to host|Connection timed)"
+    )
+    assert re.search(row, said[1]), said[1]
