@@ -34,14 +34,14 @@ def surveyed(blocked: list[tuple[int, int]], nodes: int = 4) -> Iterator[Mesh]:
             with inside(hosts.netns[f"node-{i:03d}"]):
                 route = ["ip", "route", "add", "unreachable", f"10.77.0.{j + 1}/32"]
                 subprocess.run(route, check=True)
-        flags = ["--bind", BOSS, "--topology", f"auto:{nodes}", "--rounds", "3"]
+        flags = ["--bind", BOSS, "--topology", f"auto:{nodes}", "--rounds", "3", "--insecure"]
         coordinator = started("coordinator", "dlag-coordinator", *flags)
         read_until(coordinator, "listening on")
         yield (
             coordinator,
             [
                 started(f"node-{i:03d}", "dlag-node", "--coordinator", BOSS, "--id", str(i),
-                        "--bind", f"tcp://10.77.0.{i + 1}:5600")
+                        "--bind", f"tcp://10.77.0.{i + 1}:5600", "--insecure")
                 for i in range(nodes)
             ],
         )  # fmt: skip
