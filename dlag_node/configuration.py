@@ -129,9 +129,15 @@ def _load(ctx: typer.Context, path: Path | None) -> Path | None:
         if name not in known:
             near = get_close_matches(name, known, n=1, cutoff=0.0)
             raise ConfigError(f"{path}: unknown setting {name!r}: did you mean {near[0]!r}?")
-        if not isinstance(value, str | int | float | bool):
-            raise ConfigError(f"{path}: {name} = {value!r}: expected one value")
-        defaults[known[name].name] = _checked(ctx, known[name], value, f"{path}: {name}")
+        where, several = f"{path}: {name}", bool(known[name].multiple)
+        values = value if isinstance(value, list) and several else [value]
+        if not all(isinstance(each, str | int | float | bool) for each in values):
+            expected = "a list of values" if several else "one value"
+            raise ConfigError(f"{where} = {value!r}: expected {expected}")
+        if several:
+            defaults[known[name].name] = [str(each) for each in values]
+        else:
+            defaults[known[name].name] = _checked(ctx, known[name], value, where)
     ctx.default_map = {**(ctx.default_map or {}), **defaults}
     return path
 
@@ -172,9 +178,7 @@ def _settable(ctx: typer.Context) -> list[Any]:
     ours = {"config", "print_config", "version"}
     options: list[Any] = ctx.command.params
     return [
-        each
-        for each in options
-        if each.expose_value and not (each.hidden or each.multiple) and each.name not in ours
+        each for each in options if each.expose_value and not each.hidden and each.name not in ours
     ]
 
 
@@ -185,6 +189,8 @@ def _name_of(parameter: Any) -> str:
 
 def _toml(value: Any) -> str:
     """A value as TOML writes it: a text as JSON does, but for DEL, which JSON lets through."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     return json.dumps(str(value)).replace("\x7f", "\\u007f")

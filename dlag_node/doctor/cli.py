@@ -21,6 +21,7 @@ from dlag_node.doctor.machine import (
 )
 from dlag_node.doctor.reach import check_neighbors, check_port, check_reach
 from dlag_node.doctor.speed import check_blas, check_solver
+from dlag_node.net.settings import parse_neighbors
 from dlag_node.process import EXIT_FAILED
 
 _NOT_ITS = ("ctx", "config", "print_config", "version", "configuration")
@@ -35,7 +36,7 @@ def _as_a_node() -> list[inspect.Parameter]:
     ]
 
 
-def doctor(configuration: Configuration, neighbor: list[str] | None, **settings: Any) -> None:
+def doctor(configuration: Configuration, reach: list[str] | None, **settings: Any) -> None:
     """Check this device, by the settings that dlag-node would have: the same flags and file.
 
     Exit codes: 0 it can be a node, 1 something is in the way, 2 wrong settings.
@@ -44,7 +45,7 @@ def doctor(configuration: Configuration, neighbor: list[str] | None, **settings:
     worst = Level.OK
     for finding in findings(
         coordinator=settings["coordinator"],
-        neighbors=neighbor or [],
+        neighbors=[*(reach or []), *parse_neighbors(settings["neighbor"] or []).values()],
         bind=settings["bind"],
         state=settings["state"],
     ):
@@ -70,17 +71,15 @@ def findings(
     yield check_solver()
 
 
-_Neighbors = Annotated[
+_Reach = Annotated[
     list[str] | None,
-    typer.Option("--neighbor", help="A neighbor that must be reached: tcp://host:port; repeat."),
+    typer.Option("--reach", help="A neighbor that must be reached: tcp://host:port; repeat."),
 ]
 doctor.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     [
         inspect.Parameter("configuration", inspect.Parameter.KEYWORD_ONLY),
         *_as_a_node(),
-        inspect.Parameter(
-            "neighbor", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Neighbors
-        ),
+        inspect.Parameter("reach", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Reach),
     ]
 )
 command = takes_configuration(doctor)

@@ -105,6 +105,15 @@ def test_a_mistake_in_the_file_is_named(
     assert re.search(words, said), said
 
 
+def test_a_setting_that_may_be_repeated_is_a_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text('neighbor = ["1=tcp://a:1", "2=tcp://b:2"]\n', encoding="utf-8")
+    told = tomllib.loads(printed("dlag-node", capsys, "--config", str(file)))
+    assert told["neighbor"] == ["1=tcp://a:1", "2=tcp://b:2"]
+
+
 def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert dlag_node.cli.run(["--config", "/nowhere/node.toml"]) == 2
     assert "/nowhere/node.toml" in capsys.readouterr().err

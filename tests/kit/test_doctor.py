@@ -110,10 +110,12 @@ def test_the_command_reads_a_nodes_file_and_fails_where_a_check_does(
         encoding="utf-8",
     )
     words = ["doctor", "--config", str(file)]
-    assert run_command(app, [*words, "--neighbor", listener], "dlag") == 0
+    assert (
+        run_command(app, [*words, "--reach", listener, "--neighbor", f"1={listener}"], "dlag") == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     assert all(re.match(r"(ok|warn)  ", line) or line.startswith("ok ") for line in lines)
-    names = "python libraries clock memory disk port coordinator neighbor blas solver"
+    names = "python libraries clock memory disk port coordinator neighbor neighbor blas solver"
     assert [line.split()[1] for line in lines] == names.split()
-    assert run_command(app, [*words, "--neighbor", nobody()], "dlag") == 1
+    assert run_command(app, [*words, "--reach", nobody()], "dlag") == 1
     assert "fail  neighbor" in capsys.readouterr().out
