@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test test-docker lint types check bench lock clean
+.PHONY: setup demo test test-docker test-install lint types check bench lock clean
 
 setup: $(READY)  ## .venv with everything in it; does nothing when it is up to date
 
@@ -23,6 +23,9 @@ test: setup  ## the whole test suite
 
 test-docker: setup  ## the image and the compose file on a Docker engine; BASE_IMAGE=... for another base
 	DLAG_TEST_DOCKER=1 $(BIN)/python -m pytest -rs tests/docker
+
+test-install: setup  ## the wheel into a fresh environment, with all that it needs, by wheels only
+	DLAG_TEST_INSTALL=1 $(BIN)/python -m pytest tests/kit/test_wheel.py
 
 lint: setup  ## formatting, style, who may import whom
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from pathlib import Path
@@ -15,11 +16,14 @@ from coordinator.options import LogLevel, takes_run_settings
 from coordinator.plan import Plan, RunSettings
 from coordinator.roster import Roster
 from coordinator.server import run_server
+from dlag_node.configuration import Configuration, takes_configuration
 from dlag_node.errors import ConfigError
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.trust.cli import Insecure
 from dlag_node.trust.keys import read_pair
 from dlag_node.trust.loopback import require_loopback
+
+log = logging.getLogger(__name__)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -43,9 +47,11 @@ Hidden = Annotated[int | None, typer.Option(hidden=True)]
 
 
 @app.command()
+@takes_configuration
 @takes_run_settings
 def coordinator(
     settings: RunSettings,
+    configuration: Configuration,
     bind: Bind = "tcp://127.0.0.1:5555",
     key: Key = None,
     admitted: Admitted = None,
@@ -63,6 +69,7 @@ def coordinator(
     terminated.
     """
     set_up_logging("coordinator", log_level)
+    log.info("%s", configuration)
     if (key is None) != (admitted is None) or (key is None and tokens is not None):
         raise ConfigError(
             f"key = {key}, admitted = {admitted}, tokens = {tokens}: expected a key and a list of "

@@ -34,7 +34,8 @@ FLAGS: dict[str, Any] = {
     ),
     "topology": _flag(
         str,
-        "grid:RxC, ring:N, path:N, star:N, complete:N, erdos:N,p, regular:N,k or a file.",
+        "grid:RxC, ring:N, path:N, star:N, complete:N, erdos:N,p, regular:N,k, a file of edges "
+        "or, for dlag-coordinator, auto:N: chosen from what the nodes measure.",
         env="TOPOLOGY",
     ),
     "weights": _flag(str, "Gossip weights: metropolis, max-degree or laplacian.", env="WEIGHTS"),

@@ -15,6 +15,7 @@ import numpy as np
 
 from coordinator.datasets import Dataset, load_dataset
 from coordinator.shards import split
+from coordinator.survey import surveyed_nodes
 from coordinator.without import data_left, graph_left, parse_without
 from dlag_node.data import Agreement, Summary, agree, check_scale, summarise
 from dlag_node.errors import ConfigError
@@ -89,18 +90,21 @@ class Plan:
     def __init__(self, settings: RunSettings, dataset: Dataset | None = None) -> None:
         self.settings = settings
         self.run = uuid4().hex  # names this very run: frames of another one are refused
-        whole = parse_topology(settings.topology, seed=settings.seed)
-        self.lost = parse_without(settings.without, whole.nodes)
-        self.graph: Graph = graph_left(whole, self.lost) if self.lost else whole
-        if self.graph.nodes > MAX_NODES:
-            raise ConfigError(f"{self.graph.nodes} nodes: the limit is {MAX_NODES}")
-        self.U = gossip_matrix(self.graph, settings.weights)
-        self.spectrum: Spectrum = spectrum_of(self.U)
+        self._graph: Graph | None = None
+        surveyed = surveyed_nodes(settings.topology)
+        whole = None if surveyed else parse_topology(settings.topology, seed=settings.seed)
+        everyone = surveyed or (0 if whole is None else whole.nodes)
+        self.lost = parse_without(settings.without, everyone)
+        if whole is not None:
+            self.lay_out(graph_left(whole, self.lost) if self.lost else whole)
+        elif self.lost:
+            raise ConfigError(f"without = {settings.without}: expected a topology that is known")
+        self.nodes = everyone - len(self.lost)  # n, the number of workers
         self.loss = loss_named(settings.problem)
         self._dataset: Dataset | None = None
         self._terms: Terms | None = None
         if settings.data != HELD:
-            self._deal(dataset or _load(settings), whole.nodes)
+            self._deal(dataset or _load(settings), everyone)
 
     def _deal(self, data: Dataset, nodes: int) -> None:
         """Deal the samples to all workers; those of the ones that are lost are lost."""
@@ -122,10 +126,28 @@ class Plan:
         settings = self.settings
         return agree(said, loss=self.loss, scale=settings.scale, intercept=settings.intercept)
 
+    def lay_out(self, graph: Graph) -> None:
+        """Take this graph, with its U and the spectrum."""
+        if graph.nodes > MAX_NODES:
+            raise ConfigError(f"{graph.nodes} nodes: the limit is {MAX_NODES}")
+        self._graph = graph
+        self.U = gossip_matrix(graph, self.settings.weights)
+        self.spectrum: Spectrum = spectrum_of(self.U)
+
     @property
-    def nodes(self) -> int:
-        """n, the number of workers."""
-        return self.graph.nodes
+    def surveyed(self) -> bool:
+        """Whether the graph is still to be chosen, by what the nodes measure."""
+        return self._graph is None
+
+    @property
+    def graph(self) -> Graph:
+        """The network of the workers."""
+        if self._graph is None:
+            raise ConfigError(
+                f"topology {self.settings.topology!r} is measured by the nodes of a "
+                "dlag-coordinator; expected one that is known before, as grid:5x5 or a file"
+            )
+        return self._graph
 
     @property
     def held(self) -> bool:

@@ -7,6 +7,7 @@ from enum import Enum
 
 from coordinator.admission import Admission
 from coordinator.plan import Plan
+from coordinator.survey import chosen_graph
 from dlag_node.data import Summary
 from dlag_node.errors import ConfigError
 from dlag_node.wire.control import (
@@ -20,8 +21,11 @@ from dlag_node.wire.control import (
     FromNode,
     Full,
     Join,
+    Measured,
     Report,
     Started,
+    Survey,
+    Unopened,
     Waiting,
 )
 from dlag_node.wire.frames import Abort, Refuse, Who
@@ -68,6 +72,9 @@ class Roster:
         self._shards: dict[int, tuple[Enrol, bytes]] = {}  # from a join to its report
         self._settled = not plan.held  # whether all that an enrolment says is known
         self._assignments: list[Assignment] = []  # once all have reported
+        self.unopened: list[tuple[int, Unopened]] = []  # links that nodes wait for before round 1
+        self._surveys = 0
+        self._measured: dict[int, Measured] = {}
 
     def count(self, stage: Stage) -> int:
         """How many nodes have come at least as far as this stage."""
@@ -110,6 +117,10 @@ class Roster:
                 return self._fetch(peer, node, message.chunk)
             case Report():
                 return self._report(node, member, message)
+            case Measured():
+                return self._take_measured(node, message)
+            case Unopened():
+                self.unopened.append((node, message))
             case Started():
                 member.stage = Stage.STARTED
             case Finished():
@@ -195,6 +206,35 @@ class Roster:
         total = sum(each.samples for each in reports)
         if total != self.plan.n0:
             return self._fail(f"the nodes report {total} samples, the data has {self.plan.n0}")
+        if self.plan.surveyed:
+            return self._survey(members, reports)
+        return self._assign(members, reports)
+
+    def _survey(self, members: list[Member], reports: list[Report]) -> list[Reply]:
+        """Ask all for the way to all; again, when one has come back in the middle of it."""
+        self._surveys += 1
+        self._measured.clear()
+        survey = Survey(self._surveys, tuple(each.address for each in reports))
+        return [(member.peer, survey) for member in members]
+
+    def _take_measured(self, node: int, measured: Measured) -> list[Reply]:
+        members = [self.members[i] for i in range(self.plan.nodes) if i in self.members]
+        reports = [m.report for m in members if m.report is not None]
+        if measured.number != self._surveys or not self.plan.surveyed:
+            return []  # of a survey that was begun again
+        if len(measured.times) != self.plan.nodes:
+            return self._refuse(self.members[node].peer, f"{len(measured.times)} times measured")
+        self._measured[node] = measured
+        if len(self._measured) < self.plan.nodes:
+            return []
+        try:
+            graph = chosen_graph(self._measured, [each.address for each in reports])
+        except ConfigError as exc:
+            return self._fail(str(exc))
+        self.plan.lay_out(graph)
+        return self._assign(members, reports)
+
+    def _assign(self, members: list[Member], reports: list[Report]) -> list[Reply]:
         self._assignments = [self._with_keys(each) for each in self.plan.assignments(reports)]
         return [(m.peer, each) for m, each in zip(members, self._assignments, strict=True)]
 

@@ -8,6 +8,7 @@ import logging
 import zmq
 import zmq.asyncio
 
+from coordinator.news import News
 from coordinator.roster import Roster, Stage
 from dlag_node.errors import ConfigError, RemoteProtocolError, RunAborted
 from dlag_node.trust.curve import key_of, listen_with
@@ -61,7 +62,7 @@ class Server:
 
     async def serve(self) -> None:
         """Answer nodes until all have finished; RunAborted when one of them failed."""
-        stage = None
+        stage, news = None, News(self.roster)
         if self._gate is not None:
             self._gate.open(self.roster.passes, expected=self.roster.plan.nodes)
         self._wait_for_nodes()
@@ -69,6 +70,7 @@ class Server:
             frames = await self._socket.recv_multipart(copy=False)
             peer, *parts = (frame.bytes for frame in frames)
             await self._answer(peer, parts, key_of(frames[0]))
+            news.tell()
             if self.roster.failure is not None:
                 raise RunAborted(self.roster.failure)
             stage = self._tell_stage(stage)

@@ -38,6 +38,7 @@ from dlag_lab.running import ask_to_stop
 from dlag_lab.runs import DEFAULT_RESTARTS, RunRequest
 from dlag_lab.theory_cli import theory
 from dlag_lab.watch.cli import watch as watch_mesh
+from dlag_node.doctor.cli import command as doctor
 from dlag_node.process import run_command, set_up_logging
 from dlag_node.trust.cli import app as keys
 
@@ -180,6 +181,7 @@ app.command("compare")(compare)
 app.command("theory")(theory)
 app.command("predict")(predict)
 app.command("watch")(watch_mesh)
+app.command("doctor")(doctor)
 app.add_typer(paper, name="paper")
 
 

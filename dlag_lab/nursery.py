@@ -30,6 +30,7 @@ import dlag_lab.network.emulator
 import dlag_lab.watch.cli
 import dlag_node.cli
 from dlag_lab.network.namespaces import enter
+from dlag_node.methods import METHODS, builder_of
 from dlag_node.process import new_loop
 from dlag_node.solvers import warm_up
 
@@ -162,6 +163,8 @@ def main() -> None:
     if warm_up().compiled:
         # a compiler was loaded into this process: begin again, small, with what it left on disk
         os.execv(sys.executable, [sys.executable, "-m", "dlag_lab.nursery"])
+    for name in METHODS:
+        builder_of(name)  # their modules are imported on demand, and here once for all
     _rehearse()
     gc.collect()
     gc.freeze()  # what is loaded now stays shared with the children

@@ -38,7 +38,7 @@ from dlag_lab.running import StopBell, running
 from dlag_lab.simulate import Simulator, engines_of, problems_of, stop
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_node.errors import ConfigError
-from dlag_node.net.sockets import host_and_port
+from dlag_node.net.sockets import page_address
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import MAX_EVERY
 from dlag_node.wire.observing import Snapshots
@@ -77,7 +77,7 @@ class RunRequest:
         if self.network is not None and self.mode == "simulate":
             raise ConfigError(f"network {self.network}: a simulated run has none: expected a mesh")
         if self.watch is not None:
-            host_and_port(self.watch)
+            page_address(self.watch)
             if self.network is not None:
                 raise ConfigError("watch: nodes on hosts of their own cannot reach the page's host")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dlag_node.configuration import Configuration, takes_configuration
 from dlag_node.data import MIN_SAMPLES, HeldData, HeldFile
 from dlag_node.errors import ConfigError
 from dlag_node.net.node import run_node
@@ -15,6 +17,8 @@ from dlag_node.net.settings import NodeSettings, parse_neighbors
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.rounds.keeper import DEFAULT_EVERY
 from dlag_node.trust.cli import Insecure
+
+log = logging.getLogger(__name__)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -161,7 +165,9 @@ Lifeline = Annotated[int | None, typer.Option(hidden=True)]
 
 
 @app.command()
+@takes_configuration
 def node(
+    configuration: Configuration,
     coordinator: Coordinator = None,
     bind: Bind = "tcp://127.0.0.1:*",
     advertise: Advertise = None,
@@ -198,6 +204,7 @@ def node(
     Exit codes: 0 done, 1 failed, 2 wrong settings, 130 interrupted, 143 terminated.
     """
     set_up_logging("node" if node_id is None else f"node-{node_id:03d}", log_level)
+    log.info("%s", configuration)
     settings = NodeSettings(
         coordinator=coordinator,
         bind=bind,

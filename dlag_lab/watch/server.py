@@ -23,7 +23,7 @@ from dlag_lab.watch.gathering import Gathering
 from dlag_lab.watch.picture import Picture
 from dlag_lab.watch.replay import Replay
 from dlag_node.errors import ConfigError
-from dlag_node.net.sockets import host_and_port
+from dlag_node.net.sockets import page_address
 from dlag_node.wire.watching import Fault
 
 PAGE = Path(__file__).parent / "page"
@@ -164,7 +164,7 @@ class Recorded:
 
 async def serve(address: str, source: Source) -> tuple[web.AppRunner, str]:
     """Serve the page for this source; returns what to clean up at the end, and the page's URL."""
-    host, port = host_and_port(address)
+    host, port = page_address(address)
     app = web.Application(middlewares=[_with_headers])
     app.add_routes([web.get("/", _index), *source.routes(), web.static("/page", PAGE)])
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)

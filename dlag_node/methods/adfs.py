@@ -46,7 +46,7 @@ from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
 from dlag_node.methods.guard import Guard
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Worker
-from dlag_node.problems.losses import loss_slope
+from dlag_node.solvers.compiled import loss_slope
 from dlag_node.solvers.prox import margin_of
 
 Moved = TypeVar("Moved", float, Array)  # a sample's factor, or a centre

@@ -20,7 +20,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 
 from dlag_node.methods.flow import Array
 from dlag_node.methods.lbfgs import Guess
@@ -41,6 +40,8 @@ class ShardCurvature:
 
     def guess(self, theta: Array, D: Array) -> Guess:
         """H_0 at theta."""
+        import scipy.linalg  # 20 MiB, which only the root of the tree needs
+
         f = self._problem
         m = f.samples
         hessian = f.hessian(theta)

@@ -35,7 +35,7 @@ from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
 from dlag_node.methods.guard import Guard
 from dlag_node.methods.spec import MethodSpec, presets
 from dlag_node.methods.worker import Worker
-from dlag_node.problems.losses import loss_slope
+from dlag_node.solvers.compiled import loss_slope
 from dlag_node.solvers.prox import margin_of
 
 

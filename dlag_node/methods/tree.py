@@ -40,8 +40,8 @@ from dlag_node.methods.guard import square
 from dlag_node.methods.lbfgs import Guess, Lbfgs
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Everyone, Worker
+from dlag_node.problems import FACTORED_DIM
 from dlag_node.rounding import WHOLE, rounded
-from dlag_node.solvers.newton import FACTORED_DIM
 
 CURVATURES = ("shard", "none")
 _FINE = (WHOLE, "f4")

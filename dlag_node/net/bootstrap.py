@@ -23,6 +23,7 @@ from dlag_node.errors import (
 from dlag_node.net.credentials import Credentials
 from dlag_node.net.handshake import Handshake
 from dlag_node.net.sockets import Socket, resolved
+from dlag_node.net.survey import measure
 from dlag_node.problems import Problem
 from dlag_node.trust.curve import call_with
 from dlag_node.wire.control import (
@@ -36,7 +37,9 @@ from dlag_node.wire.control import (
     FromNode,
     Full,
     Join,
+    Measured,
     Report,
+    Survey,
     Waiting,
 )
 from dlag_node.wire.frames import Abort, Refuse, Who
@@ -71,6 +74,7 @@ class Bootstrap:
         self.address = address
         self.endpoint = address  # its name looked up, once we have called
         self._timeout = timeout
+        self._node = -1  # not known yet
         shadow: zmq.asyncio.Context = zmq.asyncio.Context.shadow(context.underlying)
         self._socket = shadow.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
@@ -95,6 +99,7 @@ class Bootstrap:
             await self._socket.recv_multipart()  # said to us as we were before: of no use now
         self.tell(Join(PROTOCOL, wanted, self._token, held))
         enrol = await self._hear(Enrol)
+        self._node = enrol.node
         return enrol, await self._fetch(enrol)
 
     async def report(self, problem: Problem, address: str, *, held: bool) -> Assignment:
@@ -136,8 +141,13 @@ class Bootstrap:
 
     async def _hear(self, expected: type[Expected]) -> Expected:
         message = await self._receive(expected.__name__)
-        while isinstance(message, Enrol) and expected is not Enrol:
-            message = await self._receive(expected.__name__)  # we joined twice: the same place
+        while isinstance(message, Survey) or (isinstance(message, Enrol) and expected is not Enrol):
+            if isinstance(message, Survey):
+                log.info("measuring the ways to %d nodes", len(message.addresses) - 1)
+                times = await measure(message.addresses, self._node)
+                self.tell(Measured.of(message.number, times))
+            # a second Enrol: we joined twice, the same place
+            message = await self._receive(expected.__name__)
         if isinstance(message, Who):
             raise Forgotten(f"the coordinator at {self.address} does not know us")
         if isinstance(message, Refuse):

@@ -145,6 +145,13 @@ class Links:
         """Where the neighbor was last known to be."""
         return self._links[neighbor].address
 
+    def attempt(self, neighbor: int) -> tuple[str, str, bool]:
+        """Which address a link is opened by, from where, and whether it is we who call."""
+        link = self._links[neighbor]
+        if link.ours is not None:
+            return link.address, self.address, True
+        return self._introduction.address, link.address, False
+
     def whereabouts(self, neighbor: int) -> str:
         """Which address was tried from where: for who must find out why a link is not up."""
         link, told = self._links[neighbor], self._introduction.address

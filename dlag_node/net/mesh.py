@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from time import perf_counter
 
 from dlag_node.errors import DlagError, NeighborTimeout, PeerRefused, RunAborted
@@ -15,12 +16,14 @@ from dlag_node.net.computing import Computing, Result
 from dlag_node.net.last_words import LastWords
 from dlag_node.net.links import Links
 from dlag_node.net.observer import Observed
+from dlag_node.net.opening import Opening
 from dlag_node.net.waits import Waits
 from dlag_node.net.wish import Wish
 from dlag_node.net.witness import Witness
 from dlag_node.rounds import Engine, Outgoing
 from dlag_node.rounds.keeper import Keeper
 from dlag_node.rounds.recorder import Recorder
+from dlag_node.wire.control import Unopened
 from dlag_node.wire.frames import Abort, Done, Frame, Hello, Need, Refuse
 
 log = logging.getLogger(__name__)
@@ -48,6 +51,7 @@ class MeshNode:
         keeper: Keeper | None = None,
         witness: Witness | None = None,
         finished: bool = False,
+        tell: Callable[[Unopened], None] = lambda _: None,
     ) -> None:
         self.engine = engine
         self.links = links
@@ -72,6 +76,7 @@ class MeshNode:
         self._lasting: set[int] = set()  # neighbors that come back when they crash
         self._said_goodbye = False
         self._waits = Waits()
+        self._opening = Opening(engine.node, links, neighbor_timeout, tell)
         self._patient_since = perf_counter()
         self._need_after = _NEED_AFTER
         self._begun_at: float | None = None
@@ -319,6 +324,8 @@ class MeshNode:
             missing = self.engine.barrier.missing()
         else:
             missing = self.links.down
+            if self._begun_at is None and missing:
+                self._opening.look(waited, missing)
         if not missing:
             self._patient_since = perf_counter()
             self._wait_for_laboratory()
@@ -351,4 +358,5 @@ class MeshNode:
 
     async def _end(self, reason: str) -> None:
         self._loop.remove_reader(self.links.socket)
+        await self._opening.settle()
         await self._last_words.say(reason, begun=self._begun_at is not None)

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from dlag_node.errors import ConfigError
-from dlag_node.net.sockets import host_and_port
+from dlag_node.net.sockets import page_address
 from dlag_node.net.witness import Witness
 
 _COUNTERS: dict[str, tuple[str, Callable[[Witness], float]]] = {
@@ -82,7 +82,7 @@ class MetricsServer:
     """Serves a witness's metrics over HTTP, from a thread of its own."""
 
     def __init__(self, address: str, witness: Witness) -> None:
-        host, port = host_and_port(address)
+        host, port = page_address(address)
         registry = CollectorRegistry(auto_describe=False)
         registry.register(NodeCollector(witness))
         try:

@@ -114,6 +114,7 @@ async def _take_part(
             keeper=keeper,
             witness=witness,
             finished=found is not None and found.finished,
+            tell=arrival.tell,
         )
         moved = ({} if keeper is None else keeper.moved) | dict(settings.neighbors)
         if strangers := moved.keys() - {peer.node for peer in assignment.peers}:

@@ -9,7 +9,7 @@ from pathlib import Path
 from dlag_node.data import HeldData
 from dlag_node.data.model import check_suffix
 from dlag_node.errors import ConfigError
-from dlag_node.net.sockets import check_address, host_and_port
+from dlag_node.net.sockets import check_address, page_address
 from dlag_node.rounds.keeper import DEFAULT_EVERY, MAX_EVERY
 from dlag_node.trust.loopback import require_loopback
 
@@ -59,7 +59,7 @@ class NodeSettings:
             if address is not None:
                 check_address(address)
         if self.metrics is not None:
-            host_and_port(self.metrics)
+            page_address(self.metrics)
         for name in ("join_timeout", "neighbor_timeout"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} = {getattr(self, name)}: expected seconds above 0")

@@ -99,10 +99,10 @@ def bind(opened: Socket, address: str, *, rather: str | None = None) -> str:
 
 def check_address(address: str, *, wildcard: bool = False) -> None:
     """A ConfigError unless `address` reads tcp://host:port (or :* where that is allowed)."""
-    _host_and_port(address, wildcard=wildcard)
+    host_and_port(address, wildcard=wildcard)
 
 
-def host_and_port(address: str) -> tuple[str, int]:
+def page_address(address: str) -> tuple[str, int]:
     """The two parts of host:port, as HTTP servers have it; a ConfigError for anything else."""
     match = _PLAIN_ADDRESS.fullmatch(address)
     if match is None or match["port"] == "*" or int(match["port"]) > _LAST_PORT:
@@ -115,7 +115,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 def port_of(address: str) -> str:
     """The port of tcp://host:port."""
-    return _host_and_port(address)[1]
+    return host_and_port(address)[1]
 
 
 def is_address(address: str) -> bool:
@@ -129,7 +129,7 @@ def is_address(address: str) -> bool:
 
 async def resolved(address: str) -> str:
     """`address` with its host looked up here: inside libzmq a slow look-up stalls all links."""
-    host, port = _host_and_port(address)
+    host, port = host_and_port(address)
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
@@ -151,10 +151,10 @@ def reached_at(bound: str, endpoint: str) -> str:
     Then it is our own address on the way to `endpoint`, which stands for the others: a container
     need not be told its address. Connecting a UDP socket sends nothing, it asks for the route.
     """
-    host, port = _host_and_port(bound)
+    host, port = host_and_port(bound)
     if host not in _EVERYWHERE:
         return bound
-    far, far_port = _host_and_port(endpoint)
+    far, far_port = host_and_port(endpoint)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((far, int(far_port)))
@@ -163,7 +163,8 @@ def reached_at(bound: str, endpoint: str) -> str:
         return f"tcp://{probe.getsockname()[0]}:{port}"
 
 
-def _host_and_port(address: str, *, wildcard: bool = False) -> tuple[str, str]:
+def host_and_port(address: str, *, wildcard: bool = False) -> tuple[str, str]:
+    """The parts of tcp://host:port; a ConfigError where it reads otherwise."""
     match = _ADDRESS.fullmatch(address)
     good_port = match and (wildcard if match["port"] == "*" else int(match["port"]) <= _LAST_PORT)
     if match is None or not good_port:

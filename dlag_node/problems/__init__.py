@@ -1,11 +1,12 @@
 """f_i: values, gradients, Hessians and constants of worker i's own objective."""
 
 from dlag_node.problems.losses import LOGISTIC, SQUARED, Loss, loss_named
-from dlag_node.problems.problem import Array, Problem
+from dlag_node.problems.problem import FACTORED_DIM, Array, Problem
 from dlag_node.problems.rows import DenseRows, Rows, SparseRows, rows_of
 from dlag_node.problems.shard import shard_bytes, shard_from, stored_entries
 
 __all__ = [
+    "FACTORED_DIM",
     "LOGISTIC",
     "SQUARED",
     "Array",

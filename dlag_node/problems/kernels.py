@@ -7,16 +7,16 @@ bytes happen to lie in memory.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dlag_node.problems.compiling import kernel
 from dlag_node.problems.losses import loss_bend, loss_slope, loss_value
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dense_dot(A: Array, j: int, v: Array) -> float:
     """<a_j, v>, in four interleaved sums (a fixed order that a processor can overlap)."""
     s0 = s1 = s2 = s3 = 0.0
@@ -32,7 +32,7 @@ def dense_dot(A: Array, j: int, v: Array) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_dot(values: Array, columns: Index, start: Index, j: int, v: Array) -> float:
     """<a_j, v> over the stored entries of row j."""
     s = 0.0
@@ -41,14 +41,14 @@ def sparse_dot(values: Array, columns: Index, start: Index, j: int, v: Array) ->
     return s
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dense_add_row(A: Array, j: int, scale: float, out: Array) -> None:
     """out += scale * a_j."""
     for t in range(A.shape[1]):
         out[t] += scale * A[j, t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_add_row(
     values: Array, columns: Index, start: Index, j: int, scale: float, out: Array
 ) -> None:
@@ -57,7 +57,7 @@ def sparse_add_row(
         out[columns[t]] += scale * values[t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slopes_at_zero(code: int, b: Array) -> Array:
     """l'(0) for every j."""
     out = np.empty(b.shape[0])
@@ -66,7 +66,7 @@ def slopes_at_zero(code: int, b: Array) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dense_add_slopes(A: Array, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
     """out += scale * sum_j l'(<a_j, theta>) a_j."""
     for j in range(A.shape[0]):
@@ -75,7 +75,7 @@ def dense_add_slopes(A: Array, code: int, b: Array, theta: Array, scale: float, 
             out[t] += g * A[j, t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_add_slopes(
     values: Array,
     columns: Index,
@@ -93,7 +93,7 @@ def sparse_add_slopes(
             out[columns[t]] += g * values[t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dense_sum_losses(A: Array, code: int, b: Array, theta: Array) -> float:
     """sum_j l(<a_j, theta>)."""
     total = 0.0
@@ -102,7 +102,7 @@ def dense_sum_losses(A: Array, code: int, b: Array, theta: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_sum_losses(
     values: Array, columns: Index, start: Index, code: int, b: Array, theta: Array
 ) -> float:
@@ -113,7 +113,7 @@ def sparse_sum_losses(
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_weighted_gram(
     values: Array, columns: Index, start: Index, weights: Array, out: Array
 ) -> None:
@@ -126,7 +126,7 @@ def sparse_weighted_gram(
                 out[row, columns[u]] += scaled * values[u]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dense_bends(A: Array, code: int, b: Array, theta: Array) -> Array:
     """l''(<a_j, theta>) for every j."""
     out = np.empty(A.shape[0])
@@ -135,7 +135,7 @@ def dense_bends(A: Array, code: int, b: Array, theta: Array) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sparse_bends(
     values: Array, columns: Index, start: Index, code: int, b: Array, theta: Array
 ) -> Array:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, log1p
 
-from numba import njit
-
 from dlag_node.errors import ConfigError
+from dlag_node.problems.compiling import kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ def loss_named(name: str) -> Loss:
     raise ConfigError(f"unknown problem {name!r}: expected logistic or ridge")
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_value(code: int, s: float, b: float) -> float:
     """l(s), without overflow."""
     if code == 0:
@@ -44,7 +43,7 @@ def loss_value(code: int, s: float, b: float) -> float:
     return 0.5 * (s - b) * (s - b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_slope(code: int, s: float, b: float) -> float:
     """l'(s); for the logistic loss -b / (1 + exp(b s)), without overflow."""
     if code == 0:
@@ -56,7 +55,7 @@ def loss_slope(code: int, s: float, b: float) -> float:
     return s - b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_bend(code: int, s: float, b: float) -> float:
     """l''(s); for the logistic loss sigma(b s) sigma(-b s)."""
     if code == 0:

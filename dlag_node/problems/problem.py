@@ -14,6 +14,8 @@ from dlag_node.problems.rows import Rows
 
 Array = NDArray[np.float64]
 
+FACTORED_DIM = 1000  # the largest dim x dim Hessian that is formed
+
 
 class Problem:
     """f_i(theta) = sum over own samples j of (1/n0) (l_j(<a_j, theta>) + lambda ||theta||^2).

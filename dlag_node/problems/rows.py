@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from dlag_node.errors import ConfigError
 from dlag_node.problems import kernels
+from dlag_node.problems.compiling import visit
+
+# scipy costs 20 MiB and a quarter of a second to load, and dense shards do without it: the
+# functions below import it when they are called.
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -54,14 +56,17 @@ class DenseRows:
 
     def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
         """out += scale * sum_j l'(<a_j, theta>) a_j."""
+        visit(self.A.size)
         kernels.dense_add_slopes(self.A, code, b, theta, scale, out)
 
     def sum_losses(self, code: int, b: Array, theta: Array) -> float:
         """sum_j l(<a_j, theta>)."""
+        visit(self.A.size)
         return float(kernels.dense_sum_losses(self.A, code, b, theta))
 
     def bends(self, code: int, b: Array, theta: Array) -> Array:
         """l''(<a_j, theta>) for every j."""
+        visit(self.A.size)
         out: Array = kernels.dense_bends(self.A, code, b, theta)
         return out
 
@@ -129,22 +134,26 @@ class SparseRows:
 
     def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
         """out += scale * sum_j l'(<a_j, theta>) a_j."""
+        visit(self.values.size)
         kernels.sparse_add_slopes(self.values, self.columns, self.start, code, b, theta, scale, out)
 
     def sum_losses(self, code: int, b: Array, theta: Array) -> float:
         """sum_j l(<a_j, theta>)."""
+        visit(self.values.size)
         return float(
             kernels.sparse_sum_losses(self.values, self.columns, self.start, code, b, theta)
         )
 
     def bends(self, code: int, b: Array, theta: Array) -> Array:
         """l''(<a_j, theta>) for every j."""
+        visit(self.values.size)
         out: Array = kernels.sparse_bends(self.values, self.columns, self.start, code, b, theta)
         return out
 
     def weighted_gram(self, weights: Array) -> Array:
         """sum_j w_j a_j a_j^T, dim x dim, dense."""
         gram: Array = np.zeros((self.dim, self.dim))
+        visit(self.values.size)
         kernels.sparse_weighted_gram(self.values, self.columns, self.start, weights, gram)
         return gram
 
@@ -171,6 +180,8 @@ class SparseRows:
 
     def matrix(self) -> Any:
         """The rows as a scipy.sparse matrix for its operators."""
+        import scipy.sparse as sp
+
         return sp.csr_array((self.values, self.columns, self.start), (self.samples, self.dim))
 
 
@@ -179,7 +190,9 @@ Rows = DenseRows | SparseRows
 
 def rows_of(matrix: Any) -> Rows:
     """Rows from anything numpy or scipy.sparse understands; non-finite entries are refused."""
-    if sp.issparse(matrix):
+    if hasattr(matrix, "tocsr"):
+        import scipy.sparse as sp
+
         csr = sp.csr_array(matrix)
         csr.sum_duplicates()
         entries = np.require(csr.data, np.float64, _OWN)
@@ -204,7 +217,9 @@ def rows_of(matrix: Any) -> Rows:
 def _largest_eigenvalue(A: Any) -> float:
     small = A.T @ A if A.shape[0] >= A.shape[1] else A @ A.T
     if small.shape[0] <= _DENSE_GRAM:
-        gram = small.toarray() if sp.issparse(small) else small
+        gram = small.toarray() if hasattr(small, "toarray") else small
         return float(np.linalg.eigvalsh(gram)[-1])
+    import scipy.sparse.linalg as spla
+
     # a fixed start vector: the same bits in every process
     return float(spla.eigsh(small, k=1, v0=np.ones(small.shape[0]), return_eigenvectors=False)[0])

@@ -17,8 +17,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from dlag_node.errors import ConfigError
+from dlag_node.problems import FACTORED_DIM
 from dlag_node.solvers.calls import Call, Outcome
-from dlag_node.solvers.newton import FACTORED_DIM, Newton
+from dlag_node.solvers.newton import Newton
 from dlag_node.solvers.stops import EXACT, Stop
 from dlag_node.solvers.subproblem import Subproblem
 

@@ -23,12 +23,12 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from dlag_node.problems import FACTORED_DIM
 from dlag_node.solvers.calls import Call, Outcome
 from dlag_node.solvers.subproblem import Subproblem
 
 Array = NDArray[np.float64]
 
-FACTORED_DIM = 1000  # the largest dim x dim Hessian that is formed
 _DESCENT = 1e-4  # Armijo's constant
 _HALVINGS = 40
 _FORCING = 0.1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dlag_node.problems.losses import loss_bend, loss_slope
+from dlag_node.solvers.compiled import loss_bend, loss_slope
 
 # Newton takes four or five steps, bisection from any bracket of doubles to its last bit fewer.
 _STEPS = 2_100

@@ -10,8 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dlag_node.problems import DenseRows, Problem
-from dlag_node.problems.kernels import dense_dot, sparse_dot
-from dlag_node.problems.losses import loss_slope
+from dlag_node.solvers.compiled import dense_dot, loss_slope, sparse_dot
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

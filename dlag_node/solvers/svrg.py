@@ -27,9 +27,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dlag_node.problems.kernels import dense_dot
-from dlag_node.problems.losses import loss_slope
 from dlag_node.solvers.calls import Call, Outcome, run_epochs
+from dlag_node.solvers.compiled import dense_dot, loss_slope
 from dlag_node.solvers.subproblem import (
     LABEL,
     MARGIN,

@@ -9,15 +9,19 @@ Join         ->                            if it holds its samples itself: what 
 Fetch (k)    ->
              <-           Chunk (k)        the shard's bytes, piece by piece, if there is one
 Report       ->                            sample count and constants of f_i: never a sample
+             <-           Survey           --topology auto only: the addresses of all
+Measured     ->                            who can be reached, and in which time
              <-           Assignment       once all have reported: neighbors, row of U, constants
 Waiting      ->                            now and then: no answer, unless
              <-           Who              the coordinator has begun anew and does not know the node
-Started, Finished or Failed  ->            for the operator's eyes; nobody waits for them
+Started, Unopened, Finished or Failed  ->  for the operator's eyes; nobody waits for them
 """
 
 from __future__ import annotations
 
 import math
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -256,19 +260,72 @@ class Waiting:
 class Full:
     """Every one of the run's places is taken: this node is one too many."""
 
-    CODE: ClassVar[int] = 30
+    CODE: ClassVar[int] = 33
     nodes: int
 
     def __post_init__(self) -> None:
         require(1 <= self.nodes <= MAX_NODES, f"nodes is {self.nodes}")
 
 
-FromNode = Join | Fetch | Report | Started | Finished | Failed | Waiting
-FromCoordinator = Enrol | Chunk | Assignment | Full | Refuse | Abort | Who
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Measure how long a connection to each of these takes; in id order, own address included."""
+
+    CODE: ClassVar[int] = 30
+    number: int  # of this survey: a node that comes back may have another address
+    addresses: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        require(2 <= len(self.addresses) <= MAX_NODES, f"{len(self.addresses)} addresses")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds to each node in id order, 0 to ourselves; -errno where no connection opened."""
+
+    CODE: ClassVar[int] = 31
+    number: int
+    body: bytes  # little-endian float64
+
+    def __post_init__(self) -> None:
+        whole = len(self.body) % FLOAT_BYTES == 0
+        require(whole and len(self.body) <= FLOAT_BYTES * MAX_NODES, "not a row of times")
+        require(all(map(math.isfinite, self.times)), "a time is not finite")
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The numbers in `body`."""
+        return struct.unpack(f"<{len(self.body) // FLOAT_BYTES}d", self.body)
+
+    @classmethod
+    def of(cls, number: int, times: Sequence[float]) -> Measured:
+        """The answer to a survey."""
+        return cls(number, struct.pack(f"<{len(times)}d", *times))
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """A link that is not open yet, before round 1: which address was tried from where."""
+
+    CODE: ClassVar[int] = 32
+    neighbor: int
+    address: str
+    origin: str
+    error: str
+
+    def __post_init__(self) -> None:
+        require(0 <= self.neighbor < MAX_NODES, f"neighbor is {self.neighbor}")
+        longest = max(map(len, (self.address, self.origin, self.error)))
+        require(longest <= MAX_TEXT, "a text is too long")
+
+
+FromNode = Join | Fetch | Report | Measured | Started | Unopened | Finished | Failed | Waiting
+FromCoordinator = Enrol | Chunk | Survey | Assignment | Full | Refuse | Abort | Who
 
 FROM_NODE: dict[int, type[FromNode]] = {
-    kind.CODE: kind for kind in (Join, Fetch, Report, Started, Finished, Failed, Waiting)
+    kind.CODE: kind
+    for kind in (Join, Fetch, Report, Measured, Started, Unopened, Finished, Failed, Waiting)
 }
 FROM_COORDINATOR: dict[int, type[FromCoordinator]] = {
-    kind.CODE: kind for kind in (Enrol, Chunk, Assignment, Full, Refuse, Abort, Who)
+    kind.CODE: kind for kind in (Enrol, Chunk, Survey, Assignment, Full, Refuse, Abort, Who)
 }

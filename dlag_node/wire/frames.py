@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import ddot
 
 from dlag_node.rounding import Rounded
 from dlag_node.wire.limits import MAX_BACK, MAX_NODES, MAX_SEQ, MAX_TEXT, require
@@ -143,10 +142,10 @@ Frame = Delta | Skip | Hello | Welcome | Need | Who | Refuse | Done | Abort
 def all_finite(vector: Array) -> bool:
     """Whether every entry is finite.
 
-    One dot product in the usual case; a look at each entry only where its square overflows.
-    Straight from BLAS, which does not warn of an overflow and takes a third of numpy's time.
+    One product in the usual case; a look at each entry only where its square overflows. By vdot,
+    which, unlike dot, does not warn of an overflow, and takes a third of the time of isfinite.
     """
-    return math.isfinite(ddot(vector, vector)) or bool(np.isfinite(vector).all())
+    return math.isfinite(np.vdot(vector, vector)) or bool(np.isfinite(vector).all())
 
 
 def _check_seq(seq: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from coordinator.plan import Plan, RunSettings
 from coordinator.roster import Roster, Stage
+from dlag_node.errors import ConfigError
 from dlag_node.problems import Problem, shard_from
 from dlag_node.wire.control import (
     FROM_COORDINATOR,
@@ -26,8 +28,10 @@ from dlag_node.wire.control import (
     FromNode,
     Full,
     Join,
+    Measured,
     Report,
     Started,
+    Survey,
     Waiting,
 )
 from dlag_node.wire.frames import Abort, Refuse, Who
@@ -377,3 +381,71 @@ def test_any_words_in_any_order_are_answered(script: list[tuple[int, FromNode]])
             )
             assert back == reply
     assert len(roster.members) <= N
+
+
+AUTO = RunSettings(topology="auto:3", seed=4)
+
+
+def surveying() -> tuple[Roster, Survey]:
+    """All three have reported, and are asked for the ways."""
+    roster = joined(Plan(AUTO))
+    for i in range(3):
+        replies = roster.handle(peer(i), report_of(roster.plan, i))
+    assert [to for to, _ in replies] == [peer(0), peer(1), peer(2)]
+    survey = replies[0][1]
+    assert isinstance(survey, Survey)
+    assert survey.addresses == tuple(f"tcp://10.0.0.{i}:99" for i in range(3))
+    return roster, survey
+
+
+def test_the_graph_of_auto_comes_from_what_all_have_measured() -> None:
+    roster, survey = surveying()
+    with pytest.raises(ConfigError, match="is measured by the nodes"):
+        _ = roster.plan.graph
+    rows = [[0.0, 0.01, 0.01], [0.01, 0.0, 0.01], [-111.0, 0.02, 0.0]]
+    assert roster.handle(peer(0), Measured.of(survey.number, rows[0])) == []
+    assert roster.handle(peer(1), Measured.of(survey.number, rows[1])) == []
+    told = roster.handle(peer(2), Measured.of(survey.number, rows[2]))
+    assert roster.plan.graph.edges == ((0, 1), (1, 2))  # node 2 calls, and cannot reach node 0
+    assert all(isinstance(each, Assignment) for _, each in told)
+    # told again where one has missed it
+    roster.handle(peer(1), Join(PROTOCOL, None))
+    ((_, again),) = roster.handle(peer(1), report_of(roster.plan, 1))
+    assert again == told[1][1]
+
+
+def test_one_that_comes_back_in_a_survey_begins_it_again() -> None:
+    roster, survey = surveying()
+    roster.handle(peer(0), Measured.of(survey.number, [0.0, 0.01, 0.01]))
+    roster.handle(peer(1), Join(PROTOCOL, None))
+    moved = replace(report_of(roster.plan, 1), address="tcp://10.0.9.9:99")
+    replies = roster.handle(peer(1), moved)
+    again = replies[2][1]
+    assert isinstance(again, Survey)
+    assert again.addresses[1] == "tcp://10.0.9.9:99"
+    assert roster.handle(peer(2), Measured.of(survey.number, [0.01, 0.01, 0.0])) == []
+    for i in range(3):
+        told = roster.handle(peer(i), Measured.of(again.number, [0.01, 0.01, 0.01]))
+    assert isinstance(told[0][1], Assignment)
+
+
+def test_a_place_without_a_connected_graph_is_told_as_a_table_to_all() -> None:
+    roster, survey = surveying()
+    rows = [[0.0, 0.01, -110.0], [0.01, 0.0, 0.01], [-111.0, -111.0, 0.0]]
+    for i in range(3):
+        told = roster.handle(peer(i), Measured.of(survey.number, rows[i]))
+    assert roster.failure is not None
+    assert re.search(r"^2 +1 +tcp://10.0.0.1:99 +tcp://10.0.0.2:99 +Conn", roster.failure, re.M)
+    assert [type(each) for _, each in told] == [Abort] * 3
+
+
+def test_a_row_of_times_of_another_length_is_refused() -> None:
+    roster, survey = surveying()
+    reason = refusal(roster.handle(peer(0), Measured.of(survey.number, [0.0])), peer(0))
+    assert reason == "1 times measured"
+
+
+@pytest.mark.parametrize("topology", ["auto", "auto:", "auto:1", "auto:257", "auto:x"])
+def test_auto_needs_the_number_of_nodes(topology: str) -> None:
+    with pytest.raises(ConfigError, match="expected auto:N with N from 2 to 256"):
+        Plan(RunSettings(topology=topology))

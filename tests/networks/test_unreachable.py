@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from contextlib import ExitStack
 
@@ -24,10 +25,10 @@ def test_the_error_names_the_address_that_was_tried_and_from_where() -> None:
             with inside(hosts.netns[host]):
                 return stack.enter_context(command(name, *flags))
 
-        flags = ["--bind", "tcp://10.78.255.254:5555", "--topology", "path:2"]
+        flags = ["--bind", "tcp://10.78.255.254:5555", "--topology", "path:2", "--insecure"]
         coordinator = started("coordinator", "dlag-coordinator", *flags)
         read_until(coordinator, "listening on")
-        shared = ["--coordinator", "tcp://10.78.255.254:5555", "--neighbor-timeout", "2"]
+        shared = ["--coordinator", flags[1], "--neighbor-timeout", "2", "--insecure"]
         first = ["--id", "0", "--bind", "tcp://10.77.0.1:5600", "--advertise", NOWHERE]
         nodes = [
             started("node-000", "dlag-node", *shared, *first),
@@ -41,3 +42,7 @@ def test_the_error_names_the_address_that_was_tried_and_from_where() -> None:
     waited = f"neighbor 1 at tcp://10.77.0.2:5600 has not called us: we told it {NOWHERE}"
     assert f"at exchange 0 for neighbors [0]: {called}" in said[1]
     assert f"at exchange 0 for neighbors [1]: {waited}" in said[0]
+    row = (
+        rf"1 +0 +{re.escape(NOWHERE)} +tcp://10\.77\.0\.2:5600 +(No route to host|Connection timed)"
+    )
+    assert re.search(row, said[1]), said[1]

@@ -1,0 +1,121 @@
+"""What the doctor says of real conditions, and its exit code."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlag_lab.cli import app
+from dlag_node.doctor import Level
+from dlag_node.doctor.machine import check_clock, check_disk, check_libraries
+from dlag_node.doctor.reach import check_port, check_reach
+from dlag_node.process import run_command
+
+
+@pytest.fixture
+def listener() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+def nobody() -> str:
+    """An address where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_port_that_is_taken_is_in_the_way(listener: str) -> None:
+    found = check_port(listener)
+    assert found.level is Level.FAIL
+    assert listener in found.value
+    assert "another program has it" in str(found)
+    assert check_port("tcp://0.0.0.0:*").level is Level.OK
+    assert check_port("tcp://127.0.0.1:*").level is Level.WARN
+
+
+def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
+    found = check_port("tcp://192.0.2.1:*")
+    assert found.level is Level.FAIL
+    assert "no such address" in found.remedy
+
+
+def test_who_listens_is_reached_and_who_does_not_is_named(listener: str) -> None:
+    found = check_reach("neighbor", listener)
+    assert found.level is Level.OK
+    assert re.search(r"open in [0-9.]+ ms", found.value)
+    silent = check_reach("neighbor", nobody())
+    assert silent.level is Level.FAIL
+    assert "Connection refused" in silent.value
+    assert "nobody listens" in silent.remedy
+
+
+@pytest.mark.parametrize("address", ["tcp://no such name:1", "localhost:5555", "tcp://h:99999"])
+def test_an_address_that_is_none_is_shown_as_it_should_be(address: str) -> None:
+    found = check_reach("coordinator", address)
+    assert found.level is Level.FAIL
+    assert "expected tcp://host:port" in found.value
+
+
+def test_a_state_folder_that_can_be_written_has_its_room_and_speed_told(tmp_path: Path) -> None:
+    found = check_disk(tmp_path / "new")
+    assert found.level in (Level.OK, Level.WARN)
+    assert re.search(r"[0-9,]+ MiB free, [0-9.]+ ms", found.value)
+
+
+def test_a_state_folder_that_cannot_be_is_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = check_disk(tmp_path / "file" / "state")
+    assert found.level is Level.FAIL
+    assert "Not a directory" in found.value
+    assert check_disk(None).level is Level.WARN
+
+
+def test_a_full_disk_is_in_the_way(tmp_path: Path) -> None:
+    options = ["-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)]
+    if subprocess.run(["mount", *options], capture_output=True).returncode:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        assert check_disk(tmp_path).remedy == "make room"
+        (tmp_path / "all").write_bytes(bytes(64 << 10))
+        full = check_disk(tmp_path)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+    assert full.level is Level.FAIL
+    assert "No space left on device" in full.value
+
+
+def test_a_clock_from_before_the_installation_is_wrong() -> None:
+    found = check_clock(now=86_400.0)
+    assert found.level is Level.FAIL
+    assert "1970-01-02" in found.value
+    assert check_clock().level is not Level.FAIL
+
+
+def test_every_library_is_named_with_its_version() -> None:
+    assert re.search(r"numpy \d.*numba \d.*pyzmq \d", check_libraries().value)
+
+
+def test_the_command_reads_a_nodes_file_and_fails_where_a_check_does(
+    listener: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text(
+        f'coordinator = "{listener}"\nbind = "tcp://0.0.0.0:*"\nstate = "{tmp_path / "state"}"\n'
+        "join-timeout = 5\n",
+        encoding="utf-8",
+    )
+    words = ["doctor", "--config", str(file)]
+    assert (
+        run_command(app, [*words, "--reach", listener, "--neighbor", f"1={listener}"], "dlag") == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert all(re.match(r"(ok|warn)  ", line) or line.startswith("ok ") for line in lines)
+    names = "python libraries clock memory disk port coordinator neighbor neighbor blas solver"
+    assert [line.split()[1] for line in lines] == names.split()
+    assert run_command(app, [*words, "--reach", nobody()], "dlag") == 1
+    assert "fail  neighbor" in capsys.readouterr().out
