@@ -18,8 +18,12 @@ $(READY): requirements-dev.txt pyproject.toml
 demo: setup  ## the main job: 25 real node processes, heart data; SSDA, DLAG and auto side by side
 	$(BIN)/dlag compare --mode mesh --methods ssda,dlag,auto --base ssda --preset paper --topology grid:5x5 --data heart --shards uneven:1,10 --target 1e-7 --seeds 1 --out runs/demo --force
 
+# No process, socket or clock decides in these: two at a time.
+PURE := $(addprefix tests/,methods solvers graphs paper problems wire rounds data fuzz test_rounding.py)
+
 test: setup  ## the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PURE)
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE)) tests
 
 test-docker: setup  ## the image and the compose file on a Docker engine; BASE_IMAGE=... for another base
 	DLAG_TEST_DOCKER=1 $(BIN)/python -m pytest -rs tests/docker
