@@ -25,6 +25,8 @@ from coordinator.plan import RunSettings
 from dlag_lab.training import train
 from dlag_node.data.model import load_model_file
 
+# in full float64: where f is flat the rounding of float32 hides the way to the last digits
+METHOD = "auto:form=f8"
 _SEEDS = 2**31 - 1
 
 
@@ -92,7 +94,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, _Linear):  # type: ignore
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         topology: str = "ring:4",
-        method: str = "auto",
+        method: str = METHOD,
         shards: str = "even",
         scale: str = "none",
         tol: float = 1e-8,
@@ -168,7 +170,7 @@ class DecentralizedRidge(RegressorMixin, _Linear):  # type: ignore[misc]
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         topology: str = "ring:4",
-        method: str = "auto",
+        method: str = METHOD,
         shards: str = "even",
         scale: str = "none",
         tol: float = 1e-8,
