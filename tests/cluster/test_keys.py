@@ -87,14 +87,14 @@ def test_no_secret_leaves_its_file(tmp_path: Path) -> None:
 
     def look(_: Launcher) -> None:
         keys = sorted((out / "keys").glob("*.key"))
-        assert len(keys) == 4
+        assert len(keys) == 5
         assert all(path.stat().st_mode & 0o777 == 0o600 for path in keys)
         secrets.extend(path.read_text().strip() for path in keys)
         for process in family(psutil.Process().pid):
             words.extend([*process.cmdline(), *process.environ().values()])
 
     finish("mesh", out, topology="path:2", rounds=20, method="dlag", started=look)
-    assert len(secrets) == 4
+    assert len(secrets) == 5
     assert not (out / "keys").exists()
     files = [path.read_bytes() for path in out.rglob("*") if path.is_file()]
     assert len(files) > 5
