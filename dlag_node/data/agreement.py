@@ -15,7 +15,6 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from dlag_node.data.storage import blank, blocks
 from dlag_node.data.summary import Spread, Summary, dense_block, pooled_moments
@@ -69,6 +68,8 @@ class Agreement:
         return self.spread.vectors
 
     def _sparse(self, rows: Rows, factor: Array) -> Rows:
+        import scipy.sparse as sp  # 20 MiB that dense samples do without
+
         parts = [rows.matrix() @ sp.diags_array(factor)]
         if self.extra:
             parts.append(sp.csr_array(np.full((rows.samples, 1), self.intercept)))
