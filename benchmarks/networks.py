@@ -114,14 +114,13 @@ def row_of(result: RunResult, network: str, method: str, repeat: int, load: floa
     summary, records = result.summary, result.records
     reached = summary["rounds_to_target"]
     assert reached is not None, f"{method} on {network}: {summary['suboptimality']}"
-    busy = (records.compute + records.wait).sum(axis=1)
     exchanges = np.strings.str_len(records.exchanges).max(axis=1)
     wire = summary["network"]
     return Row(
         network=network,
         method=method,
         repeat=repeat,
-        seconds_to_target=round(summary["seconds"] * float(busy[:reached].sum() / busy.sum()), 4),
+        seconds_to_target=round(summary["seconds_to_target"], 4),
         seconds=round(summary["seconds"], 4),
         rounds=summary["rounds"],
         rounds_to_target=reached,

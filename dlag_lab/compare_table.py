@@ -14,6 +14,7 @@ from rich.table import Table
 from dlag_lab.compare import Outcome, meanings
 from dlag_lab.outlook import outlook
 from dlag_lab.report import plain_table
+from dlag_lab.summary import seconds_up_to
 from dlag_lab.theory import bound_for
 from dlag_lab.units import count, short, small
 
@@ -39,6 +40,7 @@ class Row:
     bytes_to_target: int | None = None
     gradients_to_target: int | None = None
     bound_to_target: float | None = None  # Theorem 3 for that many rounds; dlag and mdlag
+    seconds_to_target: float | None = None  # of real processes alone
     rounds: int | None = None
     exchanges: int | None = None
     deltas_sent: int | None = None
@@ -63,6 +65,8 @@ class Measure:
 
     title: str
     of: Callable[[Row], float | None]
+    whole: Callable[[float], str] = lambda value: count(round(value))
+    brief: Callable[[float], str] = short
 
 
 MEASURES = (
@@ -72,6 +76,7 @@ MEASURES = (
     Measure("bytes sent", lambda row: row.bytes_to_target),
     Measure("sample gradients", lambda row: row.gradients_to_target),
 )
+_SECONDS = Measure("seconds", lambda row: row.seconds_to_target, *2 * ["{:.3g}".format])
 _BOUND = Measure("by Theorem 3", lambda row: row.bound_to_target)
 _NOTHING = "-"
 
@@ -98,6 +103,7 @@ def row_of(outcome: Outcome) -> Row:
     assert rounds is not None
     records = result.records
     payload = int(records.payload_bytes[:rounds].sum())
+    on_mesh = result.run.get("mode") == "mesh"  # a simulator's seconds are of all workers in turn
     return Row(
         *head,
         "done" if result.target is None else "reached",
@@ -109,6 +115,7 @@ def row_of(outcome: Outcome) -> Row:
         bytes_to_target=int(records.sent_bytes[:rounds].sum()),
         gradients_to_target=int(records.gradients[:rounds].sum()),
         bound_to_target=bound_for(result.run, rounds),
+        seconds_to_target=(seconds_up_to(records, rounds, summary["seconds"]) if on_mesh else None),
         **whole,
     )
 
@@ -169,6 +176,8 @@ def _cells(
     measures = list(MEASURES)
     if any(row.bound_to_target is not None for row in rows):
         measures.insert(2, _BOUND)
+    if any(row.seconds_to_target is not None for row in rows):
+        measures.append(_SECONDS)
     methods = list(dict.fromkeys(row.method for row in rows))
     lines = [["method", *(measure.title for measure in measures)]]
     against = [row for row in rows if row.method == base]
@@ -194,9 +203,9 @@ def _cell(measure: Measure, own: Sequence[Row], base: Sequence[Row], newline: st
     values = _values(measure, own)
     if not values:
         return _NOTHING
-    parts = [count(round(median(values)))]
+    parts = [measure.whole(median(values))]
     if len(own) > 1:
-        parts.append(f"{short(min(values))}..{short(max(values))}")
+        parts.append(f"{measure.brief(min(values))}..{measure.brief(max(values))}")
     # the bound has no ratio of its own: it stands beside the messages
     others = [] if measure is _BOUND else _values(measure, base)
     if others and median(others) > 0:

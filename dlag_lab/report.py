@@ -164,6 +164,9 @@ def _totals(result: RunResult, summary: Mapping[str, Any]) -> Table:
         once("bytes on the wire, counted by the kernel", count(wire["bytes"]))
         once("packets on the wire", count(wire["packets"]))
     row("sample gradients", records.gradients)
+    if summary["seconds"] is not None and result.run.get("mode") != "simulate":
+        until = seconds(summary["seconds_to_target"])
+        once("time of the rounds", seconds(summary["seconds"]), until)
     once("suboptimality of the worst worker", small(summary["suboptimality"]))
     once("consensus error", small(summary["consensus_error"]))
     return table

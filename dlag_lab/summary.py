@@ -39,10 +39,10 @@ def summarise(
     is none. `bytes_sent` is all that was handed to the sockets of the mesh: `bytes_frames`, the
     deltas and skip tokens of the rounds, and `bytes_control`, which opens, repairs and ends links.
     `seconds` is the wall time of the rounds, without the start; of a run that was resumed, since
-    then. `ended` says why there was no further round: "target", "tol", "max-seconds", "asked" or
-    "rounds". `restarts` counts processes of nodes that were killed and started again. `network` is
-    what the kernel counted on the interfaces of the mesh, headers and opening included, where nodes
-    had their own.
+    then. `seconds_to_target` is the part of it up to the round that met the target. `ended` says
+    why there was no further round: "target", "tol", "max-seconds", "asked" or "rounds". `restarts`
+    counts processes of nodes that were killed and started again. `network` is what the kernel
+    counted on the interfaces of the mesh, headers and opening included, where nodes had their own.
     """
     target = run.get("target")
     to_target = trajectory.rounds_to(None if target is None else float(target))
@@ -67,6 +67,7 @@ def summarise(
         "gradients_to_target": _up_to(records.gradients, to_target),
         "bytes_to_target": _up_to(records.sent_bytes, to_target),
         "seconds": seconds,
+        "seconds_to_target": seconds_up_to(records, to_target, seconds),
         "seconds_by_kind": seconds_by_kind(run, records, seconds),
         "theta_sha256": theta_sha256,
         "ended": ended,
@@ -95,6 +96,18 @@ def theta_sha256(thetas: Sequence[Floats]) -> str:
     for theta in thetas:
         digest.update(np.ascontiguousarray(theta, dtype="<f8").tobytes())
     return digest.hexdigest()
+
+
+def seconds_up_to(records: Records, rounds: int | None, seconds: float | None) -> float | None:
+    """The wall time of the first `rounds` rounds, by their share of computing and waiting.
+
+    A record says how long a round took its worker, not when it ended. Null where the target was
+    not met, or where the records hold no times.
+    """
+    spent = (records.compute + records.wait).sum(axis=1)
+    if rounds is None or seconds is None or not spent.sum() > 0:
+        return None
+    return seconds * float(spent[:rounds].sum() / spent.sum())
 
 
 def seconds_by_kind(

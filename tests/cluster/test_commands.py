@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -45,6 +46,26 @@ def test_the_result_as_json_is_exact_and_complete(tmp_path: Path) -> None:
     for node in range(4):
         digest.update((out / "nodes" / f"node-{node:03d}.theta").read_bytes()[-104:])
     assert summary["theta_sha256"] == digest.hexdigest()
+
+
+def test_a_comparison_on_the_mesh_counts_as_the_simulator_does_and_has_seconds(
+    tmp_path: Path,
+) -> None:
+    methods = "admm;lazy-admm"
+    flags = ["--topology", "ring:4", "--methods", methods, "--target", "1e-3", "--no-figures"]
+    rows = {}
+    for mode in ("mesh", "simulate"):
+        out = tmp_path / mode
+        code, _, errors = run("dlag", "compare", *flags, "--mode", mode, "--out", str(out))
+        assert code == 0, errors
+        with (out / "compare.csv").open(encoding="utf-8", newline="") as file:
+            rows[mode] = list(csv.DictReader(file))
+        assert ("| seconds |" in (out / "table.md").read_text(encoding="utf-8")) == (mode == "mesh")
+    for real, simulated in zip(rows["mesh"], rows["simulate"], strict=True):
+        for name in ("method", "rounds_to_target", "deltas_to_target", "theta_sha256"):
+            assert real[name] == simulated[name], name
+        assert 0 < float(real["seconds_to_target"]) <= float(real["seconds"])
+        assert simulated["seconds_to_target"] == ""
 
 
 def test_the_report_comes_again_from_the_folder_alone(tmp_path: Path) -> None:

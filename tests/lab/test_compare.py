@@ -144,6 +144,7 @@ def test_the_rows_hold_the_very_numbers_of_single_runs(tmp_path: Path) -> None:
         both = int(row["deltas_to_target"]) + int(row["skips_to_target"])
         assert both == 8 * single["rounds_to_target"]
         assert float(row["seconds"]) > 0
+        assert row["seconds_to_target"] == ""  # one process had the work of all
         # gamma = 1e-4 promises nothing here: the bound is that of always sending
         assert row["bound_to_target"] == ("" if row["method"] == SSDA else str(float(both)))
     table = (out / "table.md").read_text(encoding="utf-8")

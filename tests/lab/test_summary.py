@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,14 +47,28 @@ def test_to_target_counts_the_round_that_reaches_it(tmp_path: Path) -> None:
     assert summary["deltas_to_target"] == sent_by(101)
     assert summary["gradients_to_target"] == 101 * 16 * GRADIENTS
     skipped = 101 * 48 - sent_by(101)
+    assert summary["seconds_to_target"] is None
     assert summary["bytes_to_target"] == sent_by(101) * (PAYLOAD + HEADER) + skipped * TOKEN
+
+
+def test_the_time_to_the_target_is_that_of_its_rounds(tmp_path: Path) -> None:
+    run = asked(target=0.4 * RATE**100)
+    result = write_run(tmp_path / "run", run, suboptimality=lambda k: 0.4 * RATE**k).load()
+    records = result.records
+    nothing, first = 0 * records.wait, np.arange(300)[:, None] < 101
+    slow = replace(records, compute=nothing + np.where(first, 3.0, 1.0), wait=nothing)
+    summary = summarise(result.run, slow, result.trajectory, seconds=10.0)
+    assert summary["seconds_to_target"] == pytest.approx(10 * 303 / (303 + 199))
+    still = replace(records, compute=nothing, wait=nothing)
+    summary = summarise(result.run, still, result.trajectory, seconds=10.0)
+    assert summary["seconds_to_target"] is None
 
 
 @pytest.mark.parametrize("target", [None, 1e-30])
 def test_a_target_never_reached_or_asked_is_null(tmp_path: Path, target: float | None) -> None:
     result = write_run(tmp_path / "run", asked(target=target), rounds=5).load()
     summary = summarise(result.run, result.records, result.trajectory)
-    for field in ("rounds", "deltas", "gradients", "bytes"):
+    for field in ("rounds", "deltas", "gradients", "bytes", "seconds"):
         assert summary[f"{field}_to_target"] is None
 
 
