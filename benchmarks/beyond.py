@@ -1,13 +1,11 @@
-"""The tables of docs/beyond.md: `auto` everywhere, baselines at their best, each idea alone.
+"""The tables of docs/beyond.md: `auto` everywhere, and baselines at their best.
 
     python benchmarks/beyond.py places       auto and every untuned baseline, place by place
     python benchmarks/beyond.py tuned        every baseline with its step tuned to this very problem
-    python benchmarks/beyond.py ablation     each idea alone and all together
     ... --write docs/beyond.md               put the table between its markers there
 
-From simulated runs: the simulator counts what real processes count, to the last message. All are to
-1e-7, the worst worker's f(theta_i) - f*. In `places` a baseline is stopped once it has sent five
-times the messages of auto.
+From simulated runs. All are to 1e-7, the worst worker's f(theta_i) - f*. In `places` a baseline is
+stopped once it has sent five times the messages of auto.
 """
 
 from __future__ import annotations
@@ -17,26 +15,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
-from ablation_figure import draw
+from counting import NEWTON, Count, Job, count
 
-from coordinator.plan import Plan, RunSettings
 from dlag_lab.document import fill
-from dlag_lab.referee import Referee
-from dlag_lab.simulate import Simulator
-from dlag_node.errors import ConfigError, ConvergenceError, DlagError
-from dlag_node.rounds import Engine
+from dlag_node.errors import ConfigError, DlagError
 
-IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
-TARGET = 1e-7
 PATIENCE = 5  # times the messages of auto, then a baseline has lost
-ROUNDS = 30_000
-
-# The dual methods with Newton's method inside: the same messages, in a fraction of the time.
-NEWTON = "solver=newton,stop=exact:1e-10"
 BASELINES = (
     f"ssda:{NEWTON}",
     f"msda:{NEWTON}",
@@ -50,65 +36,6 @@ BASELINES = (
     "dsba",
     "adfs",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One run: a method in a place, given up after `cap` messages."""
-
-    method: str
-    settings: tuple[tuple[str, object], ...]
-    preset: str = "paper"
-    cap: float = float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """What a run took to the target; `why` it did not get there, if it did not."""
-
-    rounds: int = 0
-    messages: int = 0
-    payload: int = 0
-    gradients: int = 0
-    why: str = ""
-
-
-class _EnoughError(Exception):
-    """The run has sent more than it may."""
-
-
-def count(job: Job) -> Count:
-    """Run the job in the simulator, to the target or to its cap."""
-    rows: list[list[tuple[int, int, int]]] = []
-
-    def note(engine: Engine) -> None:
-        record = engine.last_record
-        assert record is not None
-        while len(rows) <= record.k:
-            rows.append([])
-        rows[record.k].append((record.deltas, record.payload_bytes, record.gradients))
-        nonlocal sent
-        sent += record.deltas
-        if sent > job.cap:
-            raise _EnoughError
-
-    sent = 0
-    settings = RunSettings(
-        method=job.method, preset=job.preset, rounds=ROUNDS, **dict(job.settings)
-    )  # type: ignore[arg-type]
-    try:
-        plan = Plan(settings)
-        referee = Referee(plan, target=TARGET, rounds=ROUNDS, report=lambda _: None)
-        Simulator(plan).run(referee, finished=note)
-    except _EnoughError:
-        return Count(why=f"> {sent:,}")
-    except ConvergenceError as exc:
-        return Count(why="diverges" if "diverges" in str(exc) else str(exc)[:40])
-    if referee.reached is None:
-        return Count(why=f"not in {ROUNDS:,} rounds")
-    done = [each for row in rows[: referee.reached] for each in row]
-    messages, payload, gradients = (sum(column) for column in zip(*done, strict=True))
-    return Count(referee.reached, messages, payload, gradients)
 
 
 # ---------------------------------------------------------------------------------------- places
@@ -188,6 +115,7 @@ GRIDS: dict[str, tuple[str, Sequence[float]]] = {
     "cola:gamma={}": ("gamma", (0.25, 0.5, 1)),
     "dsba:alpha_L={}": ("alpha_L", (1, 1.5, 2, 2.5, 3)),
     "adfs:output={}": ("output", ("y", "v")),  # type: ignore[dict-item]
+    "fgm:start=warm,eps={}": ("eps", (1e-6, 1e-7, 1e-8)),
 }
 
 
@@ -212,92 +140,15 @@ def table_of_tuned(pool: ProcessPoolExecutor, _: str) -> str:
         value, best = min(of_spec, key=lambda pair: pair[1].messages)
         shown = spec.replace(f"{NEWTON},", "").replace("{0}", "*").replace("{}", "*")
         lines.append(f"| `{shown}` | {name} | {value} | {best.rounds:,} | {best.messages:,} |")
-    for method in ("lazy-exact-diffusion", "lazy-admm", "auto"):
+    for method in ("mdlag-all", "lazy-extra", "lazy-exact-diffusion", "lazy-admm", "auto"):
         each = count(Job(method, ()))
         lines.append(f"| `{method}` | nothing | | {each.rounds:,} | {each.messages:,} |")
-    return "\n".join(lines)
-
-
-# -------------------------------------------------------------------------------------- ablation
-
-IDEAS: tuple[tuple[str, str, str], ...] = (
-    ("SSDA, the paper's setting", "ssda", "paper"),
-    ("curvature weights", "ssda:weights=curvature", "paper"),
-    ("tight constants", "ssda:constants=tight", "paper"),
-    ("curvature weights, tight constants", "ssda:weights=curvature,constants=tight", "paper"),
-    ("MSDA, the paper's setting", "msda", "paper"),
-    ("MDLAG, the paper's setting", "mdlag", "paper"),
-    ("all K exchanges lazy, D = 10", "mdlag-all:D=10", "paper"),
-    ("all lazy, step rule, K = 2", f"mdlag-all:rule=steps,K=2,{NEWTON}", "paper"),
-    ("all lazy, all ideas, K = 2", "mdlag-all:K=2", "auto"),
-    ("DLAG, the paper's setting", "dlag", "paper"),
-    ("own mu_i in the rule", "dlag:mu=own", "paper"),
-    ("step rule, tau = 0.5", "dlag:rule=steps", "paper"),
-    ("prediction", "dlag:predict=linear", "paper"),
-    ("certified dual gradients, solver by shape", "dlag:solver=auto,stop=certified:0.5", "paper"),
-    ("curvature weights, tight", "dlag:weights=curvature,constants=tight,D=10", "paper"),
-    ("all of these but prediction: preset auto", "dlag", "auto"),
-    ("preset auto, prediction", "dlag:predict=linear", "auto"),
-    ("preset auto, float32", "dlag:form=f4", "auto"),
-    ("preset auto, int8", "dlag:form=i1", "auto"),
-    ("EXTRA", "extra", "paper"),
-    ("lazy EXTRA", "lazy-extra", "paper"),
-    ("exact diffusion, 1/L", "exact-diffusion", "paper"),
-    ("1.9/L", "exact-diffusion:alpha_L=1.9", "paper"),
-    ("1.9/L, lazy, no prediction", "lazy-exact-diffusion:predict=none", "paper"),
-    ("1.9/L, lazy, prediction", "lazy-exact-diffusion", "paper"),
-    ("1.9/L, lazy, prediction, 2 local steps", "lazy-exact-diffusion:local=2", "paper"),
-    ("1.9/L, lazy, prediction, int8", "lazy-exact-diffusion:form=i1", "paper"),
-    ("ADMM, c = sqrt(mu_min L_max)", "admm", "paper"),
-    ("balanced c", "admm:c=balanced", "paper"),
-    ("balanced c, lazy, no prediction", "lazy-admm:predict=none", "paper"),
-    ("balanced c, lazy, prediction", "lazy-admm", "paper"),
-    ("balanced c, lazy, prediction, float32", "lazy-admm:form=f4", "paper"),
-    ("balanced c, lazy, prediction, float16", "lazy-admm:form=f2", "paper"),
-    ("balanced c, lazy, prediction, int8", "lazy-admm:form=i1", "paper"),
-    ("tau = 30: the safeguard at work", "lazy-admm:tau=30", "paper"),
-    ("tree, no first guess, float64", "tree:curvature=none,form=f8", "paper"),
-    ("with the first guess, float64", "tree:form=f8", "paper"),
-    ("with the first guess, float32: auto", "auto", "paper"),
-)  # fmt: skip
-SEEDS = range(5)
-
-
-def table_of_ablation(pool: ProcessPoolExecutor, _: str) -> str:
-    """The table: medians over five seeds; and their picture."""
-    jobs = [
-        Job(method, (("seed", seed),), preset, cap=400_000)
-        for _, method, preset in IDEAS
-        for seed in SEEDS
-    ]
-    counts = list(pool.map(count, jobs))
-    drawn: list[tuple[str, float, float]] = []
-    lines = [
-        "| what | method | rounds | messages | payload bytes | sample gradients |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for at, (what, method, preset) in enumerate(IDEAS):
-        mine = counts[at * len(SEEDS) : (at + 1) * len(SEEDS)]
-        name = f"`{method}`" + ("" if preset == "paper" else f", preset {preset}")
-        if any(each.why for each in mine):
-            why = "; ".join(sorted({each.why for each in mine if each.why}))
-            lines.append(f"| {what} | {name} | {why} | | | |")
-            continue
-        found = [
-            median(getattr(each, field) for each in mine)
-            for field in ("rounds", "messages", "payload", "gradients")
-        ]
-        drawn.append((what, found[1], found[3]))
-        cells = " | ".join(f"{value:,.0f}" for value in found)
-        lines.append(f"| {what} | {name} | {cells} |")
-    draw(drawn, IMAGES)
     return "\n".join(lines)
 
 
 TABLES: dict[str, Callable[[ProcessPoolExecutor, str], str]] = {
     "places": table_of_places,
     "tuned": table_of_tuned,
-    "ablation": table_of_ablation,
 }
 
 
