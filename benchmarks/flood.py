@@ -33,8 +33,9 @@ from statistics import median
 from time import sleep
 
 import zmq
-from rounds import ROOT, TOPOLOGY, Seat, Seated, Span, Still, take_part, tell
+from still import Still, take_part
 from threadpoolctl import threadpool_limits
+from turns import ROOT, TOPOLOGY, Seat, Seated, Span, tell
 
 from dlag_node.graphs.topology import parse_topology
 from dlag_node.process import new_loop

@@ -26,9 +26,9 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
-import rounds
-from rounds import DIMS, ROOT, TOPOLOGY, Contender, Seat, Still, Turn, measure, paired, take_part
+from still import Still, take_part
 from threadpoolctl import threadpool_limits
+from turns import DIMS, ROOT, TOPOLOGY, Contender, Seat, Turn, cpu, measure, paired, rate
 
 from dlag_node.net import sockets
 from dlag_node.process import new_loop
@@ -175,9 +175,9 @@ def table(
             ratios = sorted(a.cpu / b.cpu for a, b in zip(own, taken["bare"], strict=True))
             lines.append(
                 f"| {dim:,} | {name} | {median(each.rate for each in own):.0f} "
-                f"| {paired(own, taken['bare'], rounds.rate):.2f} "
+                f"| {paired(own, taken['bare'], rate):.2f} "
                 f"| {median(each.cpu for each in own) * 1e6:.1f} "
-                f"| {paired(own, taken['bare'], rounds.cpu):.2f} "
+                f"| {paired(own, taken['bare'], cpu):.2f} "
                 f"({ratios[0]:.2f} to {ratios[-1]:.2f}) |"
             )
     lines += verdict(turns)
@@ -196,7 +196,7 @@ def verdict(turns: dict[int, dict[str, list[Turn]]]) -> list[str]:
     if REQUIRED_DIM not in turns:
         return []
     taken = turns[REQUIRED_DIM]
-    found = paired(taken["all"], taken["bare"], rounds.cpu)
+    found = paired(taken["all"], taken["bare"], cpu)
     word = "PASS" if found <= REQUIRED else "FAIL"
     return [
         "",

@@ -30,10 +30,10 @@ from statistics import median
 from time import process_time, sleep
 from urllib.request import urlopen
 
-import rounds
 import zmq
-from rounds import DIMS, ROOT, TOPOLOGY, Contender, Seat, Still, Turn, measure, paired, take_part
+from still import Still, take_part
 from threadpoolctl import threadpool_limits
+from turns import DIMS, ROOT, TOPOLOGY, Contender, Seat, Turn, cpu, measure, paired, rate
 
 from dlag_node.graphs.topology import parse_topology
 from dlag_node.net.faults import Faults
@@ -272,18 +272,16 @@ def table(turns: dict[int, dict[str, list[Turn]]], alone: Alone, *, repeats: int
     ]
     costs, worst = [], 0.0
     slowest = min(
-        paired(own, taken["plain"], rounds.rate)
-        for taken in turns.values()
-        for own in taken.values()
+        paired(own, taken["plain"], rate) for taken in turns.values() for own in taken.values()
     )
     for dim, taken in turns.items():
         for name, own in taken.items():
             ratios = sorted(a.rate / b.rate for a, b in zip(own, taken["plain"], strict=True))
             lines.append(
                 f"| {dim:,} | {name} | {median(each.rate for each in own):.0f} "
-                f"| {paired(own, taken['plain'], rounds.rate):.3f} "
+                f"| {paired(own, taken['plain'], rate):.3f} "
                 f"({ratios[0]:.2f} to {ratios[-1]:.2f}) "
-                f"| {paired(own, taken['plain'], rounds.cpu):.3f} |"
+                f"| {paired(own, taken['plain'], cpu):.3f} |"
             )
         # what a plain mesh would make of the cores if it had them to itself
         each = (
