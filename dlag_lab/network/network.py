@@ -25,8 +25,8 @@ from dlag_node.errors import ConfigError
 
 MOST_NODES = 1_000  # a bridge of Linux has 1,023 ports
 MESH_INTERFACE = "mesh0"
+MANAGEMENT_INTERFACE = "mgmt0"
 
-_MANAGEMENT_INTERFACE = "mgmt0"
 _MESH, _MANAGEMENT = "10.77", "10.78"  # both /16
 _LABORATORY = f"{_MANAGEMENT}.255.254"
 # In the namespace of the writer. Without: the kernel's IPv6 chatter would be counted as the mesh's.
@@ -43,6 +43,7 @@ class Network:
         self._spec = spec
         self._nodes = nodes
         self._descriptors: list[int] = []
+        self.switch = ""  # the namespace of the bridges, while it is entered
         self.netns: dict[str, str] = {}
         self.emulator: list[str] = []
         self.environment: dict[str, str] = {}
@@ -51,7 +52,7 @@ class Network:
     def __enter__(self) -> Network:
         check_machine(self._spec)
         try:
-            self._switch = self._new(_PLAIN_SWITCH)
+            self.switch = self._new(_PLAIN_SWITCH)
             self.netns["coordinator"] = self._new()
             for node in range(self._nodes):
                 self.netns[name_of(node)] = self._new()
@@ -115,15 +116,15 @@ class Network:
         """Bridges and cables, then the addresses at their ends."""
         lines = [f"link add {bridge} type bridge mcast_snooping 0" for bridge in ("mesh", "mgmt")]
         lines += [f"link set {bridge} up" for bridge in ("mesh", "mgmt")]
-        lines += _cable("mgmt", "lab", _MANAGEMENT_INTERFACE, self.netns["coordinator"])
+        lines += _cable("mgmt", "lab", MANAGEMENT_INTERFACE, self.netns["coordinator"])
         for node in range(self._nodes):
             path = self.netns[name_of(node)]
             lines += _cable("mesh", str(node), MESH_INTERFACE, path)
-            lines += _cable("mgmt", str(node), _MANAGEMENT_INTERFACE, path)
-        self._ip(self._switch, lines)
-        self._ip(self.netns["coordinator"], _end(_MANAGEMENT_INTERFACE, _LABORATORY))
+            lines += _cable("mgmt", str(node), MANAGEMENT_INTERFACE, path)
+        self._ip(self.switch, lines)
+        self._ip(self.netns["coordinator"], _end(MANAGEMENT_INTERFACE, _LABORATORY))
         for node in range(self._nodes):
-            ends = _end(_MANAGEMENT_INTERFACE, _address(_MANAGEMENT, node))
+            ends = _end(MANAGEMENT_INTERFACE, _address(_MANAGEMENT, node))
             ends += _end(MESH_INTERFACE, _address(_MESH, node))
             # packets as a cable carries them: counted, paced and lost one by one
             ends.append(f"link set {MESH_INTERFACE} gso_max_segs 1")
@@ -145,7 +146,7 @@ class Network:
 
     def _netem(self) -> bool:
         """Delay and loss by the kernel itself, on the switch's ports; False where it cannot."""
-        with inside(self._switch):
+        with inside(self.switch):
             if attempt(netem(self._spec, "mesh-0")):
                 return False
             for node in range(1, self._nodes):

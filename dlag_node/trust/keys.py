@@ -20,6 +20,7 @@ import zmq
 from zmq.utils import z85
 
 from dlag_node.errors import ConfigError, StorageError
+from dlag_node.trust.readers import readable_by_others
 from dlag_node.wire.limits import KEY_BYTES
 
 _SECRET_MODE, _PUBLIC_MODE, _FOLDER_MODE = 0o600, 0o644, 0o700
@@ -148,7 +149,7 @@ def write_tokens(path: Path, hashes: Iterable[str]) -> None:
 
 def _one_key(path: Path, *, secret: bool) -> bytes:
     text = _read(path).strip()
-    if secret and path.stat().st_mode & 0o077:
+    if secret and readable_by_others(path):
         mode = path.stat().st_mode & 0o777
         raise ConfigError(f"{path} has mode {mode:04o}: others can read it, expected 0600")
     if not _HEX.fullmatch(text):

@@ -18,11 +18,18 @@ pytestmark = pytest.mark.skipif(
 
 
 def here(unit: Path, folder: Path, *, instead: tuple[str, str] = ("", "")) -> Path:
-    """The unit with this Python's scripts for those of a device, which must exist."""
-    text = unit.read_text(encoding="utf-8").replace(*instead)
-    copy = folder / unit.name
-    copy.write_text(text.replace("/opt/dlag/bin", str(Path(sys.executable).parent)))
-    return copy
+    """The unit and its drop-ins with this Python's scripts for a device's, which must exist."""
+    binaries = str(Path(sys.executable).parent)
+    for file in (unit, *drop_ins(unit)):
+        copy = folder / file.relative_to(unit.parent)
+        copy.parent.mkdir(exist_ok=True)
+        text = file.read_text(encoding="utf-8").replace(*instead)
+        copy.write_text(text.replace("/opt/dlag/bin", binaries), encoding="utf-8")
+    return folder / unit.name
+
+
+def drop_ins(unit: Path) -> list[Path]:
+    return sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))
 
 
 def analyzed(*words: str) -> tuple[int, str]:
@@ -34,13 +41,16 @@ def analyzed(*words: str) -> tuple[int, str]:
 
 def test_there_is_a_unit_for_each_role() -> None:
     assert [unit.stem for unit in UNITS] == ["dlag-coordinator", "dlag-node"]
+    for unit in UNITS:
+        assert [each.name for each in drop_ins(unit)] == ["keys.conf"]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_systemd_understands_every_line(unit: Path, tmp_path: Path) -> None:
     assert analyzed("verify", "--man=no", str(here(unit, tmp_path))) == (0, "")
-    wrong = here(unit, tmp_path, instead=("Restart=", "Retsart="))
-    assert "Unknown key 'Retsart'" in analyzed("verify", "--man=no", str(wrong))[1]
+    for right, typo in (("Restart=", "Retsart="), ("LoadCredential=", "LaodCredential=")):
+        wrong = here(unit, tmp_path, instead=(right, typo))
+        assert f"Unknown key '{typo[:-1]}'" in analyzed("verify", "--man=no", str(wrong))[1]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

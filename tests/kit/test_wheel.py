@@ -58,7 +58,9 @@ def assert_it_runs(binaries: Path) -> None:
     assert "bind" in tomllib.loads(ran(binaries / "dlag-node", "--print-config"))
     assert "rounds" in tomllib.loads(ran(binaries / "dlag-coordinator", "--print-config"))
     units = binaries.parent / "share" / "dlag-mesh" / "systemd"
-    assert (units / "dlag-node.service").is_file()
+    for role in ("node", "coordinator"):
+        assert (units / f"dlag-{role}.service").is_file()
+        assert (units / f"dlag-{role}.service.d" / "keys.conf").is_file()
     assert "doctor" in ran(binaries / "dlag", "--help")
 
 

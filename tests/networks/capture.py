@@ -1,4 +1,7 @@
-"""Everything that crosses the loopback interface of a network namespace, as TCP streams."""
+"""Everything that crosses the interfaces of a network namespace, as TCP streams.
+
+Of a host that is its loopback, and of a switch all that its hosts say to each other.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from dlag_lab.network.namespaces import inside, new_namespace, path_of
 
 _EVERYTHING = 0x0003  # linux/if_ether.h, ETH_P_ALL
 _SOL_PACKET, _STATISTICS = 263, 6  # linux/socket.h, linux/if_packet.h
-_FOR_US = 0  # PACKET_HOST: loopback shows every packet twice, as it leaves and as it arrives
+_OUTGOING = 4  # PACKET_OUTGOING: every packet is shown twice, as it leaves and as it arrives
 _ETHERNET, _TCP, _SYN = 14, 6, 2
 _RCVBUFFORCE = 33  # asm-generic/socket.h
 _BUFFER = 64 << 20
@@ -25,12 +28,11 @@ Flow = tuple[bytes, int, bytes, int]
 
 
 class Capture:
-    """Every packet, from the beginning until `end`."""
+    """Every packet of the calling thread's namespace, from the beginning until `end`."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_EVERYTHING))
         self._socket.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, _BUFFER)
-        self._socket.bind(("lo", 0))
         self._packets: list[bytes] = []
         self._stop_read, self._stop_write = os.pipe()
         self._thread = Thread(target=self._listen)
@@ -54,7 +56,7 @@ class Capture:
             stopped = self._stop_read in ready
             while self._socket in select.select([self._socket], [], [], 0)[0]:
                 packet, address = self._socket.recvfrom(_LONGEST)
-                if address[2] == _FOR_US:
+                if address[2] != _OUTGOING:
                     self._packets.append(packet)
 
 

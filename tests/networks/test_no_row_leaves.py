@@ -16,6 +16,7 @@ from dlag_node.data import Agreement, Table, agree, summarise
 from dlag_node.problems import LOGISTIC, rows_of
 from tests.cluster.meshes import command, read_until
 from tests.networks.capture import captured_host
+from tests.networks.rows import forms, telltales
 
 RNG = np.random.default_rng(29)
 SIZES = (20, 15, 12)
@@ -36,29 +37,13 @@ def agreed(scale: str) -> Agreement:
     return agree(said, loss=LOGISTIC, scale=scale, intercept=0.0)
 
 
-def forms(values: np.ndarray) -> Iterator[bytes]:
-    """Numbers as bytes of floats and as text, in the ways in which programs put them down."""
-    for dtype in ("<f8", ">f8", "<f4", ">f4"):
-        yield values.astype(dtype).tobytes()
-    for show in (repr, "{:.6g}".format, "{:.3f}".format):
-        for between in (",", ", ", " ", "\t"):
-            yield between.join(map(show, values.tolist())).encode()
-
-
-def telltales(scale: str) -> Iterator[bytes]:
-    """Every row, raw and scaled, and every single value but those that a scaling tells."""
+def given_away(scale: str) -> Iterator[bytes]:
+    """What no stream may have: samples, raw and scaled, but for values that a scaling tells."""
     scaled = agreed(scale).rows(rows_of(X)).matrix()
-    for row in (*X, *scaled):
-        yield from forms(row)
     for part in PARTS:
         told = {*X[part].min(axis=0), *X[part].max(axis=0)} if scale == "minmax" else set()
         for values in (X[part], scaled[part]):
-            kept = [v for v in values.ravel().tolist() if v not in told and abs(v) != 1.0]
-            assert len(kept) > 0.8 * X[part].size
-            for v in kept:
-                yield np.array(v).astype("<f8").tobytes()
-                yield np.array(v).astype(">f8").tobytes()
-                yield repr(v).encode()
+            yield from telltales(values, told)
 
 
 def run(coordinator_flags: list[str], node_flags: list[list[str]]) -> list[bytes]:
@@ -96,7 +81,7 @@ def test_nothing_that_a_node_holds_is_in_a_capture_of_the_run(
     files = [write_csv(tmp_path / f"{i}.csv", part) for i, part in enumerate(PARTS)]
     flags = [["--data", str(each), "--label", "y", "--scale", scale] for each in files]
     streams = run(["--data=nodes", f"--scale={scale}", f"--method={method}"], flags)
-    for telltale in telltales(scale):
+    for telltale in given_away(scale):
         assert not any(telltale in stream for stream in streams), telltale
     if scale == "minmax":  # what was agreed to be told is there: the search would see it
         lowest = X[PARTS[1]].min(axis=0).astype("<f8").tobytes()

@@ -23,6 +23,7 @@ from dlag_node.trust.keys import (
     read_tokens,
     token_hash,
 )
+from tests.trust.access import GROUP, let_read
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
@@ -100,6 +101,23 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     for open_mode in (0o640, 0o604, 0o644, 0o660):
         path.chmod(open_mode)
         with pytest.raises(ConfigError, match=f"node.key has mode {open_mode:04o}: others can"):
+            read_pair(path)
+
+
+def test_a_credential_of_systemd_is_for_its_service_alone_though_its_mode_says_0440(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "node.key"
+    made = make_pair(path)
+    try:
+        let_read(path, os.geteuid())
+    except (AttributeError, OSError) as exc:
+        pytest.skip(f"no access lists here: {exc}")
+    assert mode(path) == 0o440
+    assert read_pair(path) == made
+    for who in ({"owner": 61_184}, {"owner": 61_184, "tag": GROUP}, {"owner": 0, "file_group": 4}):
+        let_read(path, **who)
+        with pytest.raises(ConfigError, match=r"node\.key has mode 0440: others can read it"):
             read_pair(path)
 
 
