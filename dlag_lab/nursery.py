@@ -41,6 +41,7 @@ _PROGRAMS: dict[str, Callable[[list[str]], int]] = {
     "dlag-watch": dlag_lab.watch.cli.run,
 }
 _PATIENCE_SECONDS = 5.0  # between SIGTERM and SIGKILL
+_OURS = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)  # signals that the nursery handles
 
 
 class Nursery:
@@ -84,9 +85,13 @@ class Nursery:
                     os.kill(pid, order["signal"])
             return
         sys.stdout.flush()
+        # a signal for the child waits until the nursery's handlers, by which it would end all
+        # others, are not its own any more
+        signal.pthread_sigmask(signal.SIG_BLOCK, _OURS)
         pid = os.fork()
         if pid == 0:
             _be_child(order, self._alive_read, (self._alive_write, self._wake_read))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _OURS)
         self._children[pid] = order["name"]
         _tell({"name": order["name"], "pid": pid})
 
@@ -116,8 +121,9 @@ def _be_child(order: dict[str, Any], lifeline: int, close: tuple[int, ...]) -> N
     code = 1
     try:
         signal.set_wakeup_fd(-1)
-        for each in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+        for each in _OURS:
             signal.signal(each, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _OURS)
         for descriptor in close:
             os.close(descriptor)
         log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
