@@ -4,7 +4,7 @@ The mesh of rounds.py (25 processes on a 5x5 grid, no compute, which makes any c
 it can), on the same cores as those who look:
 
     plain       nobody looks
-    metrics     every node serves metrics, and each is scraped once a second
+    metrics     every node serves metrics, and each is scraped as often as deploy/prometheus says
     watched     every node publishes, dlag watch listens, and one browser is told
     both        both
 
@@ -51,7 +51,7 @@ REPEATS = 15
 SECONDS = 1.5  # a turn of one contender
 ALLOWED = 0.05  # of the rounds a second
 FIRST_PORT = 19_200  # of the nodes' metrics
-SCRAPE_SECONDS = 1.0
+SCRAPE_SECONDS = 5.0  # deploy/prometheus/prometheus.yml
 NODES = 25
 STATUSES = 5  # a second
 SHOWN = (("metrics", True, False), ("watched", False, True), ("both", True, True))
@@ -87,9 +87,10 @@ def contender(*, metrics: bool = False, watch: str | None = None) -> Contender:
 
 
 def scrape() -> None:
-    """Ask every node for its metrics once a second, as Prometheus does, until we are ended."""
+    """Ask every node for its metrics every few seconds, as Prometheus does, until we are ended."""
 
     async def ask(port: int) -> None:
+        await asyncio.sleep(SCRAPE_SECONDS * (port - FIRST_PORT) / NODES)  # one after the other
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)

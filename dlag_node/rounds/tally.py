@@ -7,6 +7,7 @@ of a run folder, for a replay.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 
 from dlag_node.rounds.barrier import Barrier
 from dlag_node.rounds.engine import Engine
@@ -33,7 +34,8 @@ class Tally:
         self.wait = 0.0
         self.age = 0
         self.residual: float | None = None  # ||x^{k+1} - x^k|| of the last round
-        self.told = [0] * len(self.neighbors)  # deltas to each neighbor
+        self._to_all = 0  # deltas that every neighbor got
+        self._to_some = [0] * len(self.neighbors)  # beside these, to each
         self.waits = [0.0] * len(self.neighbors)  # seconds, for each neighbor
 
     def take(self, record: Record) -> None:
@@ -49,18 +51,17 @@ class Tally:
         self.wait += record.wait
         self.age = record.age
         self.residual = record.step
-        told = self.told
         if record.told is not None:
-            for i, deltas in enumerate(record.told):
-                told[i] += deltas
+            self._to_some = [*map(add, self._to_some, record.told)]
         elif record.deltas:
-            deltas = record.exchanges.count(SENT)
-            for i in range(len(told)):
-                told[i] += deltas
+            self._to_all += record.exchanges.count(SENT)
         if record.waits is not None:
-            waits = self.waits
-            for i, seconds in enumerate(record.waits):
-                waits[i] += seconds
+            self.waits = [*map(add, self.waits, record.waits)]
+
+    @property
+    def told(self) -> list[int]:
+        """Deltas to each neighbor."""
+        return [self._to_all + deltas for deltas in self._to_some]
 
 
 class Delays:
