@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,6 +16,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 IMAGE = "dlag-mesh-test"
 COMPOSES = {"v2": ["docker", "compose"], "v1": ["docker-compose"]}
+RING = {"MESH_TOPOLOGY": "ring:4", "MESH_METHOD": "dlag", "MESH_SEED": "3"}  # a small mesh
 DEADLINE = 300.0  # seconds for what takes ten; the machine may be busy
 BUILD_DEADLINE = 900.0  # seconds; a first build fetches 150 MB and compiles
 
@@ -83,6 +86,15 @@ def logs(container: dict[str, Any]) -> str:
     return done.stdout + done.stderr
 
 
+def fetch(container: dict[str, Any], path: str) -> bytes:
+    """Every byte below a path in a container, running or not, and in what is mounted there."""
+    command = ["docker", "cp", f"{container['Id']}:{path}", "-"]
+    done = subprocess.run(command, capture_output=True, timeout=DEADLINE, check=True)
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
+        found = [tar.extractfile(each) for each in tar.getmembers() if each.isfile()]
+        return b"".join(each.read() for each in found if each is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """One compose project of ours, under a name that is nobody else's."""
@@ -118,6 +130,12 @@ class Project:
         ids = docker("ps", "--all", "--quiet", *filters).split()
         found: list[dict[str, Any]] = json.loads(docker("inspect", *ids)) if ids else []
         return found
+
+    def stranger(self, *argv: str) -> str:
+        """What a command says in a container that is on the mesh's network, and no part of it."""
+        (network,) = self.one("coordinator")["NetworkSettings"]["Networks"]
+        done = _run(["docker", "run", "--rm", "--network", network, IMAGE, *argv])
+        return done.stdout + done.stderr
 
     def left(self) -> list[str]:
         """Everything of this project that the engine still has."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cluster.meshes import deeds, finish
+from tests.docker.bits import assert_same_bits
 from tests.docker.conftest import MakeProject
 from tests.docker.engine import (
+    RING,
     Project,
     docker,
     in_image,
@@ -23,31 +22,11 @@ from tests.docker.engine import (
 
 pytestmark = [pytest.mark.timeout(1_200), pytest.mark.usefixtures("image")]
 
-RING = {"MESH_TOPOLOGY": "ring:4", "MESH_METHOD": "dlag", "MESH_SEED": "3"}
 SOMEBODY = 1234  # a user of the host
 
 
 def exit_codes(project: Project, service: str) -> list[int]:
     return sorted(each["State"]["ExitCode"] for each in project.containers(service))
-
-
-def summary_of(folder: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return summary
-
-
-def assert_same_bits(folder: Path, *, nodes: int, **settings: Any) -> dict[str, Any]:
-    """The results on the host are those of the simulator; returns their summary."""
-    ours = folder / "results"
-    finish("simulate", folder / "simulated", target=1e-7, **settings)
-    for node in range(nodes):
-        name = f"nodes/node-{node:03d}.theta"
-        assert (ours / name).read_bytes() == (folder / "simulated" / name).read_bytes()
-        assert deeds(ours, node) == deeds(folder / "simulated", node)
-    summary, expected = summary_of(ours), summary_of(folder / "simulated")
-    for word in ("theta_sha256", "rounds", "rounds_to_target", "deltas_sent", "suboptimality"):
-        assert summary[word] == expected[word], word
-    return summary
 
 
 def test_a_container_starts_without_compiling() -> None:
@@ -85,7 +64,7 @@ def test_one_command_leaves_the_report_on_the_host(
     assert (results / "figures" / "convergence.png").is_file()
     assert {path.stat().st_uid for path in results.rglob("*")} == {results.stat().st_uid}
 
-    assert len(mesh.left()) == 8 + 2  # containers, a network, a volume
+    assert len(mesh.left()) == 8 + 3  # containers, a network, two volumes
     mesh.compose("down", "--volumes")
     assert mesh.left() == []
 
@@ -141,19 +120,6 @@ def test_an_interrupted_mesh_goes_on_and_up_begins_anew(
     mesh.compose("start", "report", "node")
     assert docker("wait", mesh.one("report")["Id"]).strip() == "0"
     assert_same_bits(tmp_path, nodes=4, topology="ring:4", method="dlag", seed=3)
-
-
-def test_too_few_containers_are_told_apart_from_a_mesh_and_more_can_be_added(
-    project: MakeProject,
-) -> None:
-    mesh = project(**RING, MESH_NODES="3", MESH_ROUNDS="20")
-    mesh.compose("up", "--detach")
-    read_logs_until(
-        mesh.containers("coordinator"),
-        "waiting for 1 more nodes: ring:4 needs 4",
-    )
-    mesh.compose("up", "--detach", "--no-recreate", "--scale", "node=4")
-    assert docker("wait", mesh.one("report")["Id"]).strip() == "0"
 
 
 @pytest.mark.parametrize(
