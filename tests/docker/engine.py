@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -72,10 +74,10 @@ fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"eth0", {int(up)}))
     docker("run", "--rm", *there, IMAGE, "python", "-c", script)
 
 
-def read_logs_until(containers: list[dict[str, Any]], words: str) -> None:
-    """Wait until a line of one of these containers' logs holds `words`; they may start again."""
+def read_logs_until(containers: list[dict[str, Any]], words: str, *, times: int = 1) -> None:
+    """Wait until one of these containers has said `words` so often; they may start again."""
     give_up = monotonic() + DEADLINE
-    while not any(words in logs(each) for each in containers):
+    while not any(logs(each).count(words) >= times for each in containers):
         assert monotonic() < give_up, f"no {words!r} came: {logs(containers[0])[-3000:]}"
         sleep(0.2)
 
@@ -84,6 +86,12 @@ def logs(container: dict[str, Any]) -> str:
     """All that a container's processes have said."""
     done = _run(["docker", "logs", container["Id"]])
     return done.stdout + done.stderr
+
+
+def address_of(container: dict[str, Any]) -> str:
+    """Where a container is on its only network."""
+    (network,) = container["NetworkSettings"]["Networks"].values()
+    return str(network["IPAddress"])
 
 
 def fetch(container: dict[str, Any], path: str) -> bytes:
@@ -133,9 +141,25 @@ class Project:
 
     def stranger(self, *argv: str) -> str:
         """What a command says in a container that is on the mesh's network, and no part of it."""
-        (network,) = self.one("coordinator")["NetworkSettings"]["Networks"]
-        done = _run(["docker", "run", "--rm", "--network", network, IMAGE, *argv])
+        done = _run(["docker", "run", "--rm", "--network", self._network, IMAGE, *argv])
         return done.stdout + done.stderr
+
+    @contextmanager
+    def guests(self, count: int) -> Iterator[None]:
+        """So many containers on the mesh's network that do nothing but have addresses there."""
+        ids: list[str] = []
+        try:
+            for _ in range(count):
+                idle = ["--network", self._network, "--init", IMAGE, "sleep", "infinity"]
+                ids.append(docker("run", "--detach", *idle).strip())
+            yield
+        finally:
+            docker("rm", "--force", *ids)
+
+    @property
+    def _network(self) -> str:
+        (name,) = self.one("coordinator")["NetworkSettings"]["Networks"]
+        return str(name)
 
     def left(self) -> list[str]:
         """Everything of this project that the engine still has."""
