@@ -34,7 +34,8 @@ ENV PATH=/opt/venv/bin:$PATH \
     NUMBA_CACHE_DIR=/var/cache/dlag \
     MPLCONFIGDIR=/var/cache/dlag/matplotlib
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin dlag \
- && install -d -o dlag -g dlag /var/cache/dlag /mesh /mesh/nodes /mesh/state /results
+ && install -d -o dlag -g dlag /var/cache/dlag /mesh /mesh/nodes /mesh/state /results \
+ && install -d -o dlag -g dlag -m 1777 /trust /keys && install -d -o dlag -g dlag /trust/nodes
 COPY --from=build /opt/venv /opt/venv
 USER dlag
 # Kernels for this processor (on another kind a container compiles them again when it starts), and the

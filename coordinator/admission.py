@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 from dlag_node.errors import ConfigError
@@ -10,14 +11,14 @@ from dlag_node.trust.keys import admit, read_admitted, read_tokens, token_hash, 
 
 log = logging.getLogger(__name__)
 
-_Stamp = tuple[int, int]
+_Stamp = tuple[int, int] | set[tuple[str, int]]  # of a list; of a folder
 
 
 class Admission:
     """The list of admitted keys, and the tokens that are left.
 
     The list is read again whenever it has changed, or has come to be: keys can be added while the
-    coordinator runs.
+    coordinator runs. It may be a folder of public keys.
     """
 
     def __init__(self, admitted: Path, tokens: Path | None = None) -> None:
@@ -26,6 +27,10 @@ class Admission:
         self._admitted: dict[bytes, int | None] = {}
         self._tokens_path = tokens
         if tokens is not None:
+            if admitted.is_dir():
+                raise ConfigError(
+                    f"{admitted} is a folder: expected a list, for {tokens} to add to"
+                )
             read_tokens(tokens)  # a mistake is to show now
         if admitted.exists():
             self._admitted = read_admitted(admitted)
@@ -77,6 +82,8 @@ class Admission:
 
     def _look(self) -> _Stamp | None:
         try:
+            if self._path.is_dir():  # its time is too coarse to tell two posts apart
+                return {(each.name, each.inode()) for each in os.scandir(self._path)}
             found = self._path.stat()
         except FileNotFoundError:
             return self._stamp

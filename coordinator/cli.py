@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,9 @@ from coordinator.server import run_server
 from dlag_node.configuration import Configuration, takes_configuration
 from dlag_node.errors import ConfigError
 from dlag_node.process import run_command, run_process, set_up_logging
-from dlag_node.trust.cli import Insecure
-from dlag_node.trust.keys import read_pair
+from dlag_node.trust.cli import Insecure, Post
 from dlag_node.trust.loopback import require_loopback
+from dlag_node.trust.posting import own_pair
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,9 @@ Key = Annotated[
 ]
 Admitted = Annotated[
     Path | None,
-    typer.Option(envvar="DLAG_ADMITTED", help="The list of the nodes' public keys."),
+    typer.Option(
+        envvar="DLAG_ADMITTED", help="The list of the nodes' public keys, or a folder of them."
+    ),
 ]
 Tokens = Annotated[
     Path | None,
@@ -56,6 +59,7 @@ def coordinator(
     key: Key = None,
     admitted: Admitted = None,
     tokens: Tokens = None,
+    post: Post = None,
     insecure: Insecure = False,
     log_level: LogLevel = "info",
     announce: Hidden = None,
@@ -70,25 +74,27 @@ def coordinator(
     """
     set_up_logging("coordinator", log_level)
     log.info("%s", configuration)
-    if (key is None) != (admitted is None) or (key is None and tokens is not None):
+    if (key is None) != (admitted is None) or (key is None and (tokens or post) is not None):
         raise ConfigError(
-            f"key = {key}, admitted = {admitted}, tokens = {tokens}: expected a key and a list of "
-            "admitted ones, or neither"
+            f"key = {key}, admitted = {admitted}, tokens = {tokens}, post = {post}: expected a key "
+            "and a list of admitted ones, or neither"
         )
-    keys = admission = None
-    if key is not None and admitted is not None:
-        keys, admission = read_pair(key), Admission(admitted, tokens)
-    else:
-        require_loopback(bind, unless=insecure)
-    plan = Plan(settings)
+    with ExitStack() as stack:
+        keys = admission = None
+        if key is not None and admitted is not None:
+            keys = stack.enter_context(own_pair(key, post))
+            admission = Admission(admitted, tokens)
+        else:
+            require_loopback(bind, unless=insecure)
+        plan = Plan(settings)
 
-    async def serve() -> None:
-        address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        if announce is not None:
-            address.add_done_callback(lambda known: _announce(announce, known.result()))
-        await run_server(Roster(plan, admission), bind, announce=address, keys=keys)
+        async def serve() -> None:
+            address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            if announce is not None:
+                address.add_done_callback(lambda known: _announce(announce, known.result()))
+            await run_server(Roster(plan, admission), bind, announce=address, keys=keys)
 
-    raise typer.Exit(run_process(serve, lifeline=lifeline))
+        raise typer.Exit(run_process(serve, lifeline=lifeline))
 
 
 def run(argv: list[str]) -> int:

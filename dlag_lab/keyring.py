@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from coordinator.admission import Admission
 from dlag_node.trust.cli import ADMITTED, COORDINATOR, make_mesh, node_key
-from dlag_node.trust.keys import make_pair, public_path, read_public
+from dlag_node.trust.keys import KeyPair, make_pair, public_path, read_public
 
 _LABORATORY = "laboratory.key"
 _WATCHER = "watch.key"
@@ -21,8 +22,8 @@ class Keyring:
     def __init__(self, folder: Path, nodes: int) -> None:
         self._folder = folder
         make_mesh(folder, nodes)
-        self.laboratory = make_pair(folder / _LABORATORY)
-        self.speakers = Speakers(Admission(folder / ADMITTED))
+        speakers = Speakers(Admission(folder / ADMITTED))
+        self.laboratory = LaboratoryKeys(make_pair(folder / _LABORATORY), speakers)
         make_pair(folder / _WATCHER)
 
     @property
@@ -82,3 +83,11 @@ class Speakers:
             return self._node_of.get(key) == node
         self._node_of[key], self._key_of[node] = node, key
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class LaboratoryKeys:
+    """What a laboratory proves itself by, and whom it believes."""
+
+    pair: KeyPair
+    speakers: Speakers

@@ -13,7 +13,7 @@ import zmq.asyncio
 
 from dlag_lab.folder import RunFolder
 from dlag_lab.gallery import Gallery
-from dlag_lab.keyring import Keyring
+from dlag_lab.keyring import LaboratoryKeys
 from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
 from dlag_node.errors import ConfigError, RemoteProtocolError
@@ -96,7 +96,7 @@ class Laboratory:
         referee: Judge,
         records: RunFolder,
         progress: Callable[[Snapshots], None] = lambda _: None,
-        keys: Keyring | None = None,
+        keys: LaboratoryKeys | None = None,
         bell: StopBell | None = None,
     ) -> None:
         self.nodes = nodes
@@ -119,7 +119,7 @@ class Laboratory:
         if self._keys is not None:
             self._gate = Gate(self._context)
             self._gate.watch(self.socket)
-            listen_with(self.socket, self._keys.laboratory)
+            listen_with(self.socket, self._keys.pair)
         try:
             self.socket.bind(bind)
         except zmq.ZMQError as exc:

@@ -63,7 +63,7 @@ class LocalMesh:
             referee=referee,
             records=RunFolder(folder),
             progress=progress,
-            keys=self._keys,
+            keys=self._keys.laboratory,
             bell=self._bell,
         )
         self.outcome = self._laboratory.outcome

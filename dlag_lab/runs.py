@@ -23,6 +23,7 @@ from coordinator.plan import Plan, RunSettings
 from dlag_lab.elsewhere import collect, see_through
 from dlag_lab.folder import RunFolder
 from dlag_lab.interrupts import interruptible
+from dlag_lab.keyring import LaboratoryKeys
 from dlag_lab.laboratory import Laboratory
 from dlag_lab.launcher import Launcher
 from dlag_lab.live import LiveView, Progress
@@ -65,6 +66,7 @@ class RunRequest:
     network: NetworkSpec | None = None  # every node on a host of its own; None: all on loopback
     bind: str = ""  # where to hear nodes that others have started
     records: Path = Path()  # the folder that those write into, as a run folder
+    keys: LaboratoryKeys | None = None  # ours before those; None: the network is to be trusted
     watch: str | None = None  # host:port of a page that shows the run
 
     def __post_init__(self) -> None:
@@ -202,6 +204,7 @@ class Run:
             referee=referee,
             records=records,
             progress=self._progress(referee),
+            keys=self.request.keys,
             bell=bell,
         )
         outcome = interruptible(see_through(laboratory, self.request.bind))

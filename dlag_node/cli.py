@@ -16,7 +16,7 @@ from dlag_node.net.node import run_node
 from dlag_node.net.settings import NodeSettings, parse_neighbors
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.rounds.keeper import DEFAULT_EVERY
-from dlag_node.trust.cli import Insecure
+from dlag_node.trust.cli import Insecure, Post
 
 log = logging.getLogger(__name__)
 
@@ -186,6 +186,7 @@ def node(
     observer_key: ObserverKey = None,
     watch_key: WatchKey = None,
     token: Token = None,
+    post: Post = None,
     insecure: Insecure = False,
     neighbor: Neighbor = None,
     data: Data = None,
@@ -224,6 +225,7 @@ def node(
         observer_key=observer_key,
         watch_key=watch_key,
         token=token,
+        post=post,
         insecure=insecure,
         neighbors=parse_neighbors(neighbor or []),
         data=_held(data, label, dim, scale, min_samples),

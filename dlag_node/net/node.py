@@ -11,7 +11,7 @@ import zmq
 
 from dlag_node.errors import ConfigError, DlagError, NotNeeded
 from dlag_node.net.arrival import Arrival
-from dlag_node.net.credentials import read_credentials
+from dlag_node.net.credentials import find_credentials
 from dlag_node.net.faults import Faults
 from dlag_node.net.mesh import MeshNode
 from dlag_node.net.observer import Observed
@@ -58,7 +58,7 @@ async def run_node(settings: NodeSettings) -> None:
 async def _take_part(
     settings: NodeSettings, context: zmq.Context[Socket], stack: ExitStack
 ) -> None:
-    credentials = read_credentials(settings)
+    credentials = await find_credentials(settings, stack)
     wish = Wish()
     wish.listen()
     folder = None

@@ -47,6 +47,7 @@ class NodeSettings:
     observer_key: Path | None = None
     watch_key: Path | None = None
     token: Path | None = None  # for one join of a key that the coordinator does not know
+    post: Path | None = None  # where our public key goes; our pair is made if need be
     insecure: bool = False  # no keys, and not on loopback either
     neighbors: Mapping[int, str] = field(default_factory=dict)  # that are not where they were
     data: HeldData | None = None  # samples of our own; None: the coordinator hands out some
@@ -82,3 +83,7 @@ class NodeSettings:
                 )
         if self.token is not None and self.key is None:
             raise ConfigError(f"token = {self.token}: expected a key too, which it lets in")
+        if self.post is not None and self.key is None:
+            raise ConfigError(
+                f"post = {self.post}: expected a key too, whose public half goes there"
+            )

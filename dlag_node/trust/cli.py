@@ -25,6 +25,15 @@ Insecure = Annotated[
     ),
 ]
 
+Post = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="DLAG_POST",
+        help="With --key: make our pair where there is none, put the public half there (NAME.pub, "
+        "in a folder that all processes of the run share), and wait for those of whom we call.",
+    ),
+]
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,

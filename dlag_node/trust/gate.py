@@ -73,6 +73,8 @@ class Gate:
 
     def close(self) -> None:
         """Answer nobody any more; before the sockets that it guards are closed."""
+        if self.refused:
+            log.info("%d hand-shakes were refused", self.refused)
         if self._watched is not None and not self._watched.closed:
             self._watched.disable_monitor()
         if self._door is not None:

@@ -2,7 +2,8 @@
 
 NAME.key       the secret half, hexadecimal, mode 0600; one that others can read is refused
 NAME.pub       the public half
-admitted       a list: on each line a public key, and the id that it has, if only that one
+admitted       a list: on each line a public key, and the id that it has, if only that one; or a
+               folder: the public halves in it, each for any id
 tokens         a list: on each line the SHA-256 of a token that has not been used yet, mode 0600
 """
 
@@ -82,6 +83,8 @@ def make_folder(path: Path) -> None:
 
 def read_admitted(path: Path) -> dict[bytes, int | None]:
     """Public keys and the ids that they are bound to; None: any free one."""
+    if path.is_dir():
+        return {read_public(each): None for each in sorted(path.glob("*.pub"))}
     admitted: dict[bytes, int | None] = {}
     for number, line in enumerate(_read(path).splitlines(), 1):
         match line.split():

@@ -10,9 +10,10 @@ import psutil
 import pytest
 
 import coordinator.cli
+import dlag_lab.cli
 import dlag_node.cli
 from dlag_lab.launcher import Launcher
-from dlag_node.process import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from dlag_node.process import EXIT_FAILED, EXIT_OK, EXIT_USAGE, run_command
 from dlag_node.trust.cli import make_mesh
 from dlag_node.trust.keys import make_pair, make_token
 from tests.cluster.meshes import command, deeds, family, finish, read_until
@@ -133,7 +134,18 @@ def test_without_keys_nobody_listens_or_calls_beyond_loopback(
             ["--coordinator", "tcp://127.0.0.1:5", "--token", "t"],
             "token = t: expected a key too",
         ),
-        (coordinator.cli.run, ["--key", "a.key"], "admitted = None, tokens = None: expected a key"),
+        (
+            dlag_node.cli.run,
+            ["--coordinator", "tcp://127.0.0.1:5", "--post", "a.pub"],
+            "post = a.pub: expected a key too",
+        ),
+        (coordinator.cli.run, ["--key", "a.key"], "admitted = None, tokens = None, post = None"),
+        (coordinator.cli.run, ["--post", "a.pub"], "key = None, admitted = None"),
+        (
+            lambda argv: run_command(dlag_lab.cli.app, ["referee", *argv], "dlag"),
+            ["--records", "mesh", "--post", "a.pub"],
+            "key = None, admitted = None, post = a.pub: expected a key",
+        ),
     ],
 )
 def test_half_a_set_of_keys_is_a_mistake(

@@ -1,9 +1,10 @@
-"""Nodes that others start, with `dlag referee`: it may die and come back, they be too many."""
+"""Nodes that others start, with `dlag referee` and keys that each of them makes for itself."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -21,6 +22,7 @@ from dlag_lab.preparing import clear_states
 from dlag_lab.referee import Referee
 from dlag_node.errors import RunAborted
 from dlag_node.rounds.state_folder import StateFolder
+from dlag_node.trust.keys import make_pair, read_public
 from dlag_node.wire.observing import Fallen, Ready
 from dlag_node.wire.schema import pack
 from tests.cluster.meshes import command, finish, read_until
@@ -32,22 +34,27 @@ FLAGS = [f"--{name}={value}" for name, value in SETTINGS.items()]
 
 
 class ByHand:
-    """A coordinator, nodes and a laboratory as processes of their own."""
+    """A coordinator, nodes and a laboratory as processes of their own, each with its own key."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.folder = folder
+        self.folder, self.trust = folder, folder / "trust"
+        (self.trust / "nodes").mkdir(parents=True)
         self._stack = stack
 
     def start(self, name: str, *argv: str) -> subprocess.Popen[str]:
         return self._stack.enter_context(command(name, *argv))
 
-    def start_coordinator(self) -> None:
-        process = self.start("dlag-coordinator", *FLAGS, "--bind", LOOPBACK)
+    def start_coordinator(self) -> subprocess.Popen[str]:
+        process = self.start(
+            "dlag-coordinator", *FLAGS, "--bind", LOOPBACK, *self.keys("coordinator"), *self.listed
+        )
         self.coordinator = read_until(process, "listening on ").split("listening on ")[1].split()[0]
+        return process
 
     def start_watch(self, bind: str = LOOPBACK) -> subprocess.Popen[str]:
         argv = [*FLAGS, "--target=1e-7", "--bind", bind, "--records", str(self.folder / "mesh")]
         argv += ["--out", str(self.folder / "results"), "--force", "--no-figures"]
+        argv += [*self.keys("report"), *self.listed]
         process = self.start("dlag", "referee", *argv)
         self.observer = read_until(process, "listening on ").split("listening on ")[1].split()[0]
         return process
@@ -56,7 +63,17 @@ class ByHand:
         mesh = self.folder / "mesh"
         argv = ["--coordinator", self.coordinator, "--observer", self.observer]
         argv += ["--out", str(mesh / "nodes"), "--state", str(mesh / "state" / str(node))]
-        return self.start("dlag-node", *argv)
+        argv += ["--coordinator-key", str(self.trust / "coordinator.pub")]
+        argv += ["--observer-key", str(self.trust / "report.pub")]
+        return self.start("dlag-node", *argv, *self.keys(f"nodes/{node}"))
+
+    @property
+    def listed(self) -> list[str]:
+        return ["--admitted", str(self.trust / "nodes")]
+
+    def keys(self, name: str) -> list[str]:
+        own = self.folder / "own" / f"{name}.key"
+        return ["--key", str(own), "--post", str(self.trust / f"{name}.pub")]
 
 
 @pytest.fixture
@@ -85,6 +102,27 @@ def test_a_laboratory_that_is_killed_may_be_started_again(by_hand: ByHand, tmp_p
     )
     for word in ("theta_sha256", "rounds", "deltas_sent", "rounds_to_target", "suboptimality"):
         assert ours[word] == theirs[word], word
+
+
+def test_a_key_that_was_not_posted_is_refused_and_counted(by_hand: ByHand, tmp_path: Path) -> None:
+    coordinator = by_hand.start_coordinator()
+    report = by_hand.start_watch()
+    make_pair(tmp_path / "stranger.key")
+    argv = ["--coordinator", by_hand.coordinator, "--key", str(tmp_path / "stranger.key")]
+    argv += ["--coordinator-key", str(by_hand.trust / "coordinator.pub")]
+    stranger = by_hand.start("dlag-node", *argv)
+    _, said = stranger.communicate(timeout=DEADLINE)
+    assert "our key is not admitted there" in said
+    assert stranger.returncode == 1
+    nodes = [by_hand.start_node(i) for i in range(4)]
+    _, errors = report.communicate(timeout=DEADLINE)
+    assert report.returncode == 0, errors
+    for node in nodes:
+        assert node.wait(DEADLINE) == 0
+    _, said = coordinator.communicate(timeout=DEADLINE)
+    public = read_public(tmp_path / "stranger.pub").hex()
+    assert re.search(f"dropped: a caller from 127.0.0.1 with key {public}, which is not", said)
+    assert re.search("[1-9][0-9]* hand-shakes were refused", said)
 
 
 def test_a_node_too_many_says_so_and_that_is_no_failure(by_hand: ByHand) -> None:

@@ -137,6 +137,23 @@ def test_a_list_may_come_later(tmp_path: Path) -> None:
     assert admission.admits(ALICE)
 
 
+def test_a_list_may_be_a_folder_of_public_keys(tmp_path: Path) -> None:
+    posts = tmp_path / "posts"
+    posts.mkdir()
+    (posts / "alice.pub").write_text(f"{ALICE.hex()}\n")
+    admission = Admission(posts)
+    assert admission.admits(ALICE)
+    assert admission.bound_to(ALICE) is None
+    assert not admission.admits(BOB)
+    (tmp_path / "bob").write_text(f"{BOB.hex()}\n")
+    (tmp_path / "bob").replace(posts / "alice.pub")  # the same name, another key
+    assert admission.admits(BOB)
+    assert not admission.admits(ALICE)
+    (tmp_path / "tokens").touch()
+    with pytest.raises(ConfigError, match=r"posts is a folder: expected a list, for .*tokens"):
+        Admission(posts, tmp_path / "tokens")
+
+
 def test_a_list_that_is_none_is_noticed_at_once(tmp_path: Path) -> None:
     (tmp_path / "admitted").write_text("nobody")
     with pytest.raises(ConfigError, match="admitted, line 1: 'nobody': expected a public key"):

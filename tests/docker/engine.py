@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,6 +18,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 IMAGE = "dlag-mesh-test"
 COMPOSES = {"v2": ["docker", "compose"], "v1": ["docker-compose"]}
+RING = {"MESH_TOPOLOGY": "ring:4", "MESH_METHOD": "dlag", "MESH_SEED": "3"}  # a small mesh
 DEADLINE = 300.0  # seconds for what takes ten; the machine may be busy
 BUILD_DEADLINE = 900.0  # seconds; a first build fetches 150 MB and compiles
 
@@ -69,10 +74,10 @@ fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"eth0", {int(up)}))
     docker("run", "--rm", *there, IMAGE, "python", "-c", script)
 
 
-def read_logs_until(containers: list[dict[str, Any]], words: str) -> None:
-    """Wait until a line of one of these containers' logs holds `words`; they may start again."""
+def read_logs_until(containers: list[dict[str, Any]], words: str, *, times: int = 1) -> None:
+    """Wait until one of these containers has said `words` so often; they may start again."""
     give_up = monotonic() + DEADLINE
-    while not any(words in logs(each) for each in containers):
+    while not any(logs(each).count(words) >= times for each in containers):
         assert monotonic() < give_up, f"no {words!r} came: {logs(containers[0])[-3000:]}"
         sleep(0.2)
 
@@ -81,6 +86,21 @@ def logs(container: dict[str, Any]) -> str:
     """All that a container's processes have said."""
     done = _run(["docker", "logs", container["Id"]])
     return done.stdout + done.stderr
+
+
+def address_of(container: dict[str, Any]) -> str:
+    """Where a container is on its only network."""
+    (network,) = container["NetworkSettings"]["Networks"].values()
+    return str(network["IPAddress"])
+
+
+def fetch(container: dict[str, Any], path: str) -> bytes:
+    """Every byte below a path in a container, running or not, and in what is mounted there."""
+    command = ["docker", "cp", f"{container['Id']}:{path}", "-"]
+    done = subprocess.run(command, capture_output=True, timeout=DEADLINE, check=True)
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
+        found = [tar.extractfile(each) for each in tar.getmembers() if each.isfile()]
+        return b"".join(each.read() for each in found if each is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +138,28 @@ class Project:
         ids = docker("ps", "--all", "--quiet", *filters).split()
         found: list[dict[str, Any]] = json.loads(docker("inspect", *ids)) if ids else []
         return found
+
+    def stranger(self, *argv: str) -> str:
+        """What a command says in a container that is on the mesh's network, and no part of it."""
+        done = _run(["docker", "run", "--rm", "--network", self._network, IMAGE, *argv])
+        return done.stdout + done.stderr
+
+    @contextmanager
+    def guests(self, count: int) -> Iterator[None]:
+        """So many containers on the mesh's network that do nothing but have addresses there."""
+        ids: list[str] = []
+        try:
+            for _ in range(count):
+                idle = ["--network", self._network, "--init", IMAGE, "sleep", "infinity"]
+                ids.append(docker("run", "--detach", *idle).strip())
+            yield
+        finally:
+            docker("rm", "--force", *ids)
+
+    @property
+    def _network(self) -> str:
+        (name,) = self.one("coordinator")["NetworkSettings"]["Networks"]
+        return str(name)
 
     def left(self) -> list[str]:
         """Everything of this project that the engine still has."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.meshes import deeds, finish
+from tests.docker.bits import assert_same_bits
 from tests.docker.conftest import MakeProject
 from tests.docker.engine import (
+    RING,
     Project,
+    address_of,
     docker,
     in_image,
     kill_process,
@@ -23,31 +25,11 @@ from tests.docker.engine import (
 
 pytestmark = [pytest.mark.timeout(1_200), pytest.mark.usefixtures("image")]
 
-RING = {"MESH_TOPOLOGY": "ring:4", "MESH_METHOD": "dlag", "MESH_SEED": "3"}
 SOMEBODY = 1234  # a user of the host
 
 
 def exit_codes(project: Project, service: str) -> list[int]:
     return sorted(each["State"]["ExitCode"] for each in project.containers(service))
-
-
-def summary_of(folder: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return summary
-
-
-def assert_same_bits(folder: Path, *, nodes: int, **settings: Any) -> dict[str, Any]:
-    """The results on the host are those of the simulator; returns their summary."""
-    ours = folder / "results"
-    finish("simulate", folder / "simulated", target=1e-7, **settings)
-    for node in range(nodes):
-        name = f"nodes/node-{node:03d}.theta"
-        assert (ours / name).read_bytes() == (folder / "simulated" / name).read_bytes()
-        assert deeds(ours, node) == deeds(folder / "simulated", node)
-    summary, expected = summary_of(ours), summary_of(folder / "simulated")
-    for word in ("theta_sha256", "rounds", "rounds_to_target", "deltas_sent", "suboptimality"):
-        assert summary[word] == expected[word], word
-    return summary
 
 
 def test_a_container_starts_without_compiling() -> None:
@@ -59,60 +41,85 @@ def test_nothing_in_the_image_runs_as_root_or_can_change_the_program() -> None:
     assert in_image("sh", "-c", "test -w /opt/venv || echo kept").strip() == "kept"
 
 
-def test_one_command_leaves_the_report_on_the_host(
-    any_project: MakeProject, tmp_path: Path
+def test_one_command_takes_25_containers_to_the_target_and_leaves_the_report_on_the_host(
+    project: MakeProject, tmp_path: Path
 ) -> None:
-    mesh = any_project(**RING, MESH_NODES="5")  # one too many
+    mesh = project(MESH_NODES="26")  # one too many
+    one_command(mesh, tmp_path, places=25)
+    summary = assert_same_bits(tmp_path, nodes=25)
+    assert summary["suboptimality"] <= 1e-7
+    assert summary["nodes"] == 25
+    down(mesh, containers=29)
+
+
+def test_the_other_compose_does_the_same_and_up_is_always_a_new_run(
+    other_project: MakeProject, tmp_path: Path
+) -> None:
+    mesh = other_project(**RING, MESH_NODES="5")
+    one_command(mesh, tmp_path, places=4)
+    assert_same_bits(tmp_path, nodes=4, topology="ring:4", method="dlag", seed=3)
+    (tmp_path / "results" / "summary.json").unlink()
+    mesh.compose("up")  # the same containers: their states and posts are of an earlier run now
+    said = logs(mesh.one("prepare"))
+    assert "cleared 5 state folders of an earlier run" in said
+    assert "cleared 7 keys of an earlier run" in said
+    shutil.rmtree(tmp_path / "simulated")
+    assert_same_bits(tmp_path, nodes=4, topology="ring:4", method="dlag", seed=3)
+    down(mesh, containers=8)
+
+
+def one_command(mesh: Project, folder: Path, *, places: int) -> None:
+    """`up` with one node too many: everybody ends well, and the results belong to their owner."""
+    results = folder / "results"
     if os.geteuid() == 0:
-        os.chown(tmp_path / "results", SOMEBODY, SOMEBODY)
+        os.chown(results, SOMEBODY, SOMEBODY)
     mesh.compose("up")
-    for service, containers in (("coordinator", 1), ("node", 5), ("report", 1), ("prepare", 1)):
-        assert exit_codes(mesh, service) == [0] * containers, service
+    for service in ("coordinator", "report", "prepare"):
+        assert exit_codes(mesh, service) == [0], service
     nodes = mesh.containers("node")
+    assert exit_codes(mesh, "node") == [0] * (places + 1)
     said = [logs(each) for each in nodes]
-    assert sum("not needed: all 4 places of the run are taken" in each for each in said) == 1
-    assert "more nodes than the 4 of ring:4" in logs(mesh.one("coordinator"))
+    not_needed = f"not needed: all {places} places of the run are taken"
+    assert sum(not_needed in each for each in said) == 1
+    assert f"more nodes than the {places} of" in logs(mesh.one("coordinator"))
     assert "final theta, SHA-256" in logs(mesh.one("report"))
     for each in nodes:
         assert each["Config"]["User"] == "dlag"
         assert each["HostConfig"]["RestartPolicy"]["Name"] == "on-failure"
         assert each["HostConfig"]["Memory"] > 0
         assert each["HostConfig"]["PidsLimit"] > 0
-
-    assert_same_bits(tmp_path, nodes=4, topology="ring:4", method="dlag", seed=3)
-    results = tmp_path / "results"
     assert (results / "report.txt").is_file()
     assert (results / "figures" / "convergence.png").is_file()
     assert {path.stat().st_uid for path in results.rglob("*")} == {results.stat().st_uid}
 
-    assert len(mesh.left()) == 8 + 2  # containers, a network, a volume
+
+def down(mesh: Project, *, containers: int) -> None:
+    """`down` leaves nothing of all that there was."""
+    assert len(mesh.left()) == containers + 3  # a network, two volumes
     mesh.compose("down", "--volumes")
     assert mesh.left() == []
 
 
-def test_a_grid_of_25_containers_reaches_the_target(project: MakeProject, tmp_path: Path) -> None:
-    mesh = project()
-    mesh.compose("up")
-    assert exit_codes(mesh, "node") == [0] * 25
-    summary = assert_same_bits(tmp_path, nodes=25)
-    assert summary["suboptimality"] <= 1e-7
-    assert summary["nodes"] == 25
-
-
-def test_a_mesh_survives_its_coordinator_a_killed_node_and_a_cut_one(
+def test_a_mesh_survives_an_interruption_its_coordinator_a_killed_node_and_a_cut_one(
     project: MakeProject, tmp_path: Path
 ) -> None:
     mesh = project(**RING, MESH_NODES="4", MESH_NETWORK="delay=10ms,jitter=2ms")
     mesh.compose("up", "--detach")
     report, nodes = mesh.one("report"), mesh.containers("node")
-    read_logs_until([report], "4 nodes are ready")
-    docker(
-        "kill", "--signal", "STOP", report["Id"]
-    )  # nobody goes further than two blocks of rounds meanwhile
-    docker("stop", mesh.one("coordinator")["Id"])
-    killed, cut = nodes[0], nodes[1]
+    hold_when_ready(report)
+    docker("stop", mesh.one("coordinator")["Id"])  # it is not needed any more
+    mesh.compose("stop", "--timeout", "3")
+    assert not (tmp_path / "results" / "summary.json").exists()
+
+    with mesh.guests(6):  # they take the addresses that everybody had
+        mesh.compose("restart", "report", "node")
+        hold_when_ready(report, times=2)
+    assert not set(map(address_of, nodes)) & set(map(address_of, mesh.containers("node")))
+    for each in nodes:
+        assert logs(each).count(" again, by /mesh/state/") == 1  # nobody began anew
+    killed, cut = mesh.containers("node")[:2]
     kill_process(killed)
-    read_logs_until([killed], " again, by /mesh/state/")
+    read_logs_until([killed], " again, by /mesh/state/", times=2)
     plug(cut, up=False)
     docker("kill", "--signal", "CONT", report["Id"])
     read_logs_until(nodes, "waiting for neighbors [")
@@ -130,30 +137,10 @@ def test_a_mesh_survives_its_coordinator_a_killed_node_and_a_cut_one(
     assert all("packets to and from port 5600" in logs(each) for each in nodes)
 
 
-def test_an_interrupted_mesh_goes_on_and_up_begins_anew(
-    project: MakeProject, tmp_path: Path
-) -> None:
-    mesh = project(**RING, MESH_NODES="4", MESH_NETWORK="delay=10ms")
-    mesh.compose("up", "--detach")
-    read_logs_until(mesh.containers("report"), "4 nodes are ready")
-    mesh.compose("stop")
-    assert not (tmp_path / "results" / "summary.json").exists()
-    mesh.compose("start", "report", "node")
-    assert docker("wait", mesh.one("report")["Id"]).strip() == "0"
-    assert_same_bits(tmp_path, nodes=4, topology="ring:4", method="dlag", seed=3)
-
-
-def test_too_few_containers_are_told_apart_from_a_mesh_and_more_can_be_added(
-    project: MakeProject,
-) -> None:
-    mesh = project(**RING, MESH_NODES="3", MESH_ROUNDS="20")
-    mesh.compose("up", "--detach")
-    read_logs_until(
-        mesh.containers("coordinator"),
-        "waiting for 1 more nodes: ring:4 needs 4",
-    )
-    mesh.compose("up", "--detach", "--no-recreate", "--scale", "node=4")
-    assert docker("wait", mesh.one("report")["Id"]).strip() == "0"
+def hold_when_ready(report: dict[str, Any], *, times: int = 1) -> None:
+    """Stop the report when all nodes are ready: they go two blocks of rounds further at most."""
+    read_logs_until([report], "4 nodes are ready", times=times)
+    docker("kill", "--signal", "STOP", report["Id"])
 
 
 @pytest.mark.parametrize(

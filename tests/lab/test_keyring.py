@@ -13,10 +13,10 @@ BOUND, FREE, OTHER, STRANGER = (new_pair().public for _ in range(4))
 
 def test_a_keyring_is_found_again_and_discarded(tmp_path: Path) -> None:
     first = Keyring(tmp_path / "keys", 2)
-    assert Keyring(tmp_path / "keys", 2).laboratory == first.laboratory
+    assert Keyring(tmp_path / "keys", 2).laboratory.pair == first.laboratory.pair
     key = read_public(tmp_path / "keys" / "node-001.pub")
-    assert first.speakers.may(key, 1)
-    assert not first.speakers.may(key, 0)
+    assert first.laboratory.speakers.may(key, 1)
+    assert not first.laboratory.speakers.may(key, 0)
     first.discard()
     assert list(tmp_path.iterdir()) == []
 
