@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -206,11 +206,11 @@ def node(
     """
     set_up_logging("node" if node_id is None else f"node-{node_id:03d}", log_level)
     log.info("%s", configuration)
-    settings = NodeSettings(
+    settings = settings_of(
         coordinator=coordinator,
         bind=bind,
         advertise=advertise,
-        node=node_id,
+        node_id=node_id,
         out=out,
         observer=observer,
         watch=watch,
@@ -227,11 +227,35 @@ def node(
         token=token,
         post=post,
         insecure=insecure,
-        neighbors=parse_neighbors(neighbor or []),
-        data=_held(data, label, dim, scale, min_samples),
+        neighbor=neighbor,
+        data=data,
+        label=label,
+        dim=dim,
+        scale=scale,
+        min_samples=min_samples,
         model=model,
     )
     raise typer.Exit(run_process(lambda: run_node(settings), lifeline=lifeline))
+
+
+def settings_of(
+    *,
+    node_id: int | None,
+    neighbor: list[str] | None,
+    data: Path | None,
+    label: str | None,
+    dim: int | None,
+    scale: str,
+    min_samples: int,
+    **others: Any,
+) -> NodeSettings:
+    """What the flags mean together, checked; `others` are settings by their own names."""
+    return NodeSettings(
+        node=node_id,
+        neighbors=parse_neighbors(neighbor or []),
+        data=_held(data, label, dim, scale, min_samples),
+        **others,
+    )
 
 
 def _held(

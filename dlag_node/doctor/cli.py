@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,10 +19,13 @@ from dlag_node.doctor.machine import (
     check_python,
 )
 from dlag_node.doctor.reach import check_neighbors, check_port, check_reach
+from dlag_node.doctor.role import check_data, check_keys, refused
 from dlag_node.doctor.speed import check_blas, check_solver
+from dlag_node.errors import ConfigError
 from dlag_node.net.settings import parse_neighbors
 from dlag_node.process import EXIT_FAILED
 
+_OF_THE_PROCESS = ("log_level", "lifeline")  # flags that are no settings of the node
 _NOT_ITS = ("ctx", "config", "print_config", "version", "configuration")
 
 
@@ -43,32 +45,40 @@ def doctor(configuration: Configuration, reach: list[str] | None, **settings: An
     """
     del configuration
     worst = Level.OK
-    for finding in findings(
-        coordinator=settings["coordinator"],
-        neighbors=[*(reach or []), *parse_neighbors(settings["neighbor"] or []).values()],
-        bind=settings["bind"],
-        state=settings["state"],
-    ):
+    for finding in findings(reach or [], settings):
         typer.echo(str(finding))
         worst = finding.level if finding.level is Level.FAIL else worst
     if worst is Level.FAIL:
         raise typer.Exit(EXIT_FAILED)
 
 
-def findings(
-    *, coordinator: str | None, neighbors: list[str], bind: str, state: Path | None
-) -> Iterator[Finding]:
-    """All checks, one after the other."""
+def findings(reach: list[str], settings: dict[str, Any]) -> Iterator[Finding]:
+    """All checks, one after the other; `settings` by the names of `dlag-node`'s flags."""
     yield check_python()
     yield check_libraries()
     yield check_clock()
     yield check_memory()
-    yield check_disk(state)
-    yield check_port(bind)
-    yield check_reach("coordinator", coordinator)
-    yield from check_neighbors(neighbors)
+    yield check_disk(settings["state"])
+    yield check_port(settings["bind"])
+    yield from _role(settings)
+    yield check_reach("coordinator", settings["coordinator"])
+    yield from check_neighbors([*reach, *parse_neighbors(settings["neighbor"] or []).values()])
     yield check_blas()
     yield check_solver()
+
+
+def _role(settings: dict[str, Any]) -> Iterator[Finding]:
+    """What the node would make of its settings; without a coordinator it is too early to say."""
+    if settings["coordinator"] is None and settings["state"] is None:
+        return
+    named = {name: value for name, value in settings.items() if name not in _OF_THE_PROCESS}
+    try:
+        node = cli.settings_of(**named)
+    except ConfigError as exc:
+        yield refused(exc)
+        return
+    yield check_keys(node)
+    yield from check_data(node)
 
 
 _Reach = Annotated[

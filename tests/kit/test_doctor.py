@@ -15,6 +15,7 @@ from dlag_node.doctor import Level
 from dlag_node.doctor.machine import check_clock, check_disk, check_libraries
 from dlag_node.doctor.reach import check_port, check_reach
 from dlag_node.process import run_command
+from dlag_node.trust.cli import make_mesh
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_the_command_reads_a_nodes_file_and_fails_where_a_check_does(
     file = tmp_path / "node.toml"
     file.write_text(
         f'coordinator = "{listener}"\nbind = "tcp://0.0.0.0:*"\nstate = "{tmp_path / "state"}"\n'
-        "join-timeout = 5\n",
+        "join-timeout = 5\ninsecure = true\n",
         encoding="utf-8",
     )
     words = ["doctor", "--config", str(file)]
@@ -115,7 +116,39 @@ def test_the_command_reads_a_nodes_file_and_fails_where_a_check_does(
     )
     lines = capsys.readouterr().out.splitlines()
     assert all(re.match(r"(ok|warn)  ", line) or line.startswith("ok ") for line in lines)
-    names = "python libraries clock memory disk port coordinator neighbor neighbor blas solver"
+    names = "python libraries clock memory disk port keys coordinator neighbor neighbor blas solver"
     assert [line.split()[1] for line in lines] == names.split()
     assert run_command(app, [*words, "--reach", nobody()], "dlag") == 1
     assert "fail  neighbor" in capsys.readouterr().out
+
+
+def test_settings_that_a_node_would_refuse_are_in_the_way(
+    listener: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["doctor", "--coordinator", listener, "--bind", "tcp://0.0.0.0:*"]
+    assert run_command(app, words, "dlag") == 1
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if " settings " in each]
+    assert line.startswith("fail")
+    assert "tcp://0.0.0.0:* is not on loopback" in line
+
+
+def test_keys_and_data_are_looked_at_as_the_node_would(
+    listener: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_mesh(tmp_path / "keys", 1)
+    data = tmp_path / "own.csv"
+    data.write_text("a,b,y\n" + "1,2,0\n3,4,1\n" * 6, encoding="utf-8")
+    key, public = tmp_path / "keys" / "node-000.key", tmp_path / "keys" / "coordinator.pub"
+    words = ["doctor", "--coordinator", listener, "--key", str(key), "--coordinator-key"]
+    words += [str(public), "--data", str(data), "--label", "y", "--scale", "minmax"]
+    assert run_command(app, words, "dlag") == 0
+    shown = capsys.readouterr().out
+    assert f"ok    data        {data}: 12 samples, 2 features" in shown
+    assert re.search(r"ok    keys        ours is [0-9a-f]{12}\.\.\.", shown)
+
+    key.chmod(0o644)
+    data.write_text("a,b,y\n1,2,0\n", encoding="utf-8")
+    assert run_command(app, words, "dlag") == 1
+    shown = capsys.readouterr().out
+    assert re.search(r"fail  keys .*has mode 0644: others can read it", shown)
+    assert re.search(r"fail  data .*has 1 samples: --scale minmax would tell", shown)
