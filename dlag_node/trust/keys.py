@@ -171,11 +171,16 @@ def _read(path: Path) -> str:
 
 
 def _create(path: Path, text: str, mode: int) -> None:
-    """Write a new file that has its mode from the first moment; never over another one."""
+    """Write a new file, all of it at once and with its mode; never over another one."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        unfinished.unlink(missing_ok=True)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             os.fchmod(descriptor, mode)  # whatever the umask is
             file.write(text)
+        path.hardlink_to(unfinished)  # which, unlike a renaming, fails where there is one
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc}") from exc
+    finally:
+        unfinished.unlink(missing_ok=True)

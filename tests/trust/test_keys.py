@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +88,19 @@ def test_no_secret_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     assert read_pair(tmp_path / "mine.key").public.hex() in printed
     assert len(secrets) == 5
     assert not any(secret in printed for secret in secrets)
+
+
+def test_a_key_that_cannot_be_written_whole_is_not_there_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "node.key"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))  # bytes, as of a disk that is full
+    try:
+        with pytest.raises(ConfigError, match="cannot write"):
+            make_pair(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+    assert make_pair(path) == read_pair(path)
 
 
 def test_a_pair_does_not_show_its_secret() -> None:
