@@ -7,10 +7,11 @@ it can), on the same cores as those who look:
     metrics     every node serves metrics, and each is scraped as often as deploy/prometheus says
     watched     every node publishes, dlag watch listens, and one browser is told
     both        both
+    plain again the same as the first: what differs between these two is the machine
 
-Most of it is a cost a second, not a round: on a machine that has other work to do, where rounds are
-rarer, its share looks larger. So each part is also measured alone, in CPU time, and added up for
-cores that do nothing else.
+What disturbs a machine only slows it: the verdict is by each contender's fastest turns. Whole runs
+cannot tell less than what `plain` and `plain again` differ by. So each part is also measured alone,
+in CPU time, and added up for cores that do nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from time import process_time, sleep
 from urllib.request import urlopen
 
@@ -47,13 +48,15 @@ from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import RoundFrame, Skip
 
 RESULTS = ROOT / "benchmarks" / "results" / "watching.md"
-REPEATS = 15
-SECONDS = 1.5  # a turn of one contender
+REPEATS = 30
+SECONDS = 1.0  # a turn of one contender
+UNDISTURBED = 5  # of the turns: the fastest
 ALLOWED = 0.05  # of the rounds a second
 FIRST_PORT = 19_200  # of the nodes' metrics
 SCRAPE_SECONDS = 5.0  # deploy/prometheus/prometheus.yml
 NODES = 25
-STATUSES = 5  # a second
+STATUSES = 2  # a second
+AGAIN = "plain again"
 SHOWN = (("metrics", True, False), ("watched", False, True), ("both", True, True))
 
 
@@ -246,6 +249,7 @@ def main() -> int:
             "metrics": contender(metrics=True),
             "watched": contender(watch=address),
             "both": contender(metrics=True, watch=address),
+            AGAIN: contender(),
         }
         turns = {
             dim: measure(contenders, dim=dim, repeats=asked.repeats, seconds=asked.seconds)
@@ -266,20 +270,30 @@ def table(turns: dict[int, dict[str, list[Turn]]], alone: Alone, *, repeats: int
         f"`python {' '.join([Path(sys.argv[0]).name, *sys.argv[1:]])}`, {TOPOLOGY}, tcp loopback,",
         f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()},",
         f"load average {os.getloadavg()[1]:.1f}.",
-        f"Medians of {repeats} turns; ratios are medians of the ratios within a turn.",
+        f"{repeats} turns of each; the load is that of the benchmark itself and of all else.",
         "",
-        "| d | | rounds/s | rounds/s over plain | CPU a message over plain |",
-        "| ---: | --- | ---: | ---: | ---: |",
+        (
+            f"| d | | rounds/s, fastest {UNDISTURBED} turns | over plain | rounds/s, median "
+            "| over plain, within a turn | CPU a message over plain |"
+        ),
+        "| ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     costs, worst = [], 0.0
     slowest = min(
-        paired(own, taken["plain"], rate) for taken in turns.values() for own in taken.values()
+        fastest(taken[name]) / fastest(taken["plain"])
+        for taken in turns.values()
+        for name, *_ in SHOWN
+    )
+    noise = max(
+        abs(1 - fastest(taken[AGAIN]) / fastest(taken["plain"])) for taken in turns.values()
     )
     for dim, taken in turns.items():
         for name, own in taken.items():
             ratios = sorted(a.rate / b.rate for a, b in zip(own, taken["plain"], strict=True))
             lines.append(
-                f"| {dim:,} | {name} | {median(each.rate for each in own):.0f} "
+                f"| {dim:,} | {name} | {fastest(own):.0f} "
+                f"| {fastest(own) / fastest(taken['plain']):.3f} "
+                f"| {median(each.rate for each in own):.0f} "
                 f"| {paired(own, taken['plain'], rate):.3f} "
                 f"({ratios[0]:.2f} to {ratios[-1]:.2f}) "
                 f"| {paired(own, taken['plain'], cpu):.3f} |"
@@ -308,11 +322,24 @@ def table(turns: dict[int, dict[str, list[Turn]]], alone: Alone, *, repeats: int
         *costs,
         "",
         (
-            f"{'PASS' if slowest >= 1 - ALLOWED else 'FAIL'}: the dearest costs {1 - slowest:.1%} "
-            f"of rounds/s, {ALLOWED:.0%} allowed; by the CPU time of its parts {worst:.1%}"
+            f"{_verdict(1 - slowest, noise)}: the dearest costs {1 - slowest:.1%} of rounds/s, "
+            f"{ALLOWED:.0%} allowed, where the same mesh twice differs by {noise:.1%}; by the CPU "
+            f"time of its parts {worst:.1%}"
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _verdict(cost: float, noise: float) -> str:
+    """Whether the requirement is met, as far as this machine can tell."""
+    if cost <= ALLOWED:
+        return "PASS"
+    return "FAIL" if cost - noise > ALLOWED else "UNDECIDED"
+
+
+def fastest(turns: list[Turn]) -> float:
+    """Rounds a second of the turns that were disturbed least: their mean."""
+    return mean(sorted(each.rate for each in turns)[-UNDISTURBED:])
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from dlag_node.net.sockets import page_address
 from dlag_node.wire.watching import Fault
 
 PAGE = Path(__file__).parent / "page"
-_EVERY_SECONDS = 0.2
+_EVERY_SECONDS = 0.5
 _PICTURES_AT_MOST = 500
 _LAST_WORDS_SECONDS = 1.0  # for browsers to hear how it ended
 _HEADERS = {
@@ -48,7 +48,7 @@ class Source(Protocol):
 
 
 class Live:
-    """A run while it runs: everybody who looks gets the newest picture, five times a second."""
+    """A run while it runs: everybody who looks gets the newest picture, twice a second."""
 
     def __init__(self, gathering: Gathering, following: Following | None) -> None:
         self._gathering = gathering

@@ -1,4 +1,4 @@
-"""Telling a watcher how a node stands, five times a second at most, and waiting for nobody.
+"""Telling a watcher how a node stands, twice a second at most, and waiting for nobody.
 
 A PUB socket sends to who listens and drops what does not fit: a watcher that is slow, stopped, dead
 or not there yet costs the node nothing. It has no way to answer.
@@ -17,8 +17,8 @@ from dlag_node.trust.curve import call_with
 from dlag_node.wire.schema import pack
 from dlag_node.wire.watching import MAX_STATUS_BYTES
 
-_EVERY_SECONDS = 0.2
-_SILENT_TICKS = 5  # a node without news says after so many that it is there
+_EVERY_SECONDS = 0.5
+_SILENT_TICKS = 2  # a node without news says after so many that it is there
 _WAITING_MESSAGES = 16  # for a watcher that reads too slowly; sums make up for what is dropped
 _LINGER_MS = 200
 
