@@ -63,7 +63,7 @@ def draw(rows: list[Drawn], folder: Path) -> list[Path]:
         for axes, name in zip(panels, ("messages", "sample gradients", "seconds"), strict=True):
             axes.set_xscale("log")
             axes.set_title(name)
-            axes.margins(x=0.16)
+            axes.margins(x=0.21)
             quiet_grid(axes, "x")
         for label, row in zip(panels[0].get_yticklabels(), rows, strict=True):
             label.set_fontweight("bold" if row.what.startswith(FAMILIES) else "normal")
