@@ -33,6 +33,7 @@ _NEED_AFTER = 0.25  # seconds at the barrier before the neighbors are asked agai
 _NEED_AT_MOST = 4.0
 _NEED_AT_LEAST = 0.01
 _GOODBYE_SECONDS = 10.0
+_LABORATORY_AFTER = 2.0  # seconds at the barrier before the laboratory hears of us again
 
 
 class MeshNode:
@@ -343,6 +344,9 @@ class MeshNode:
                 self.links.greet(neighbor)
             else:
                 self.links.send(neighbor, Need(self.engine.seq))
+        if waited > _LABORATORY_AFTER and not self._final:
+            # perhaps the neighbor waits for its word, and it is a new one that lacks ours
+            self._wait_for_laboratory()
 
     def _wait_for_laboratory(self) -> None:
         """It may be slow, or a new one that has not heard of us: what we did is in our files."""

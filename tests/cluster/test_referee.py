@@ -23,8 +23,8 @@ from dlag_lab.referee import Referee
 from dlag_node.errors import RunAborted
 from dlag_node.rounds.state_folder import StateFolder
 from dlag_node.trust.keys import make_pair, read_public
-from dlag_node.wire.observing import Fallen, Ready
-from dlag_node.wire.schema import pack
+from dlag_node.wire.observing import FROM_NODE, Fallen, Horizon, Ready
+from dlag_node.wire.schema import pack, unpack
 from tests.cluster.meshes import command, finish, read_until
 
 DEADLINE = 60.0
@@ -102,6 +102,41 @@ def test_a_laboratory_that_is_killed_may_be_started_again(by_hand: ByHand, tmp_p
     )
     for word in ("theta_sha256", "rounds", "deltas_sent", "rounds_to_target", "suboptimality"):
         assert ours[word] == theirs[word], word
+
+
+def test_a_laboratory_that_died_between_two_words_can_be_followed_by_another(
+    tmp_path: Path,
+) -> None:
+    flags = ["--topology=path:2", "--method=admm"]
+    with zmq.Context() as context, ExitStack() as stack:
+        router = stack.enter_context(closing(context.socket(zmq.ROUTER)))
+        router.linger, router.rcvtimeo = 0, int(1e3 * DEADLINE)
+        address = f"tcp://127.0.0.1:{router.bind_to_random_port('tcp://127.0.0.1')}"
+        coordinator = stack.enter_context(command("dlag-coordinator", *flags, "--bind", LOOPBACK))
+        line = read_until(coordinator, "listening on ")
+        argv = ["--coordinator", line.split("listening on ")[1].split()[0], "--observer", address]
+        argv += ["--out", str(tmp_path / "mesh" / "nodes")]
+        nodes = [stack.enter_context(command("dlag-node", *argv, f"--id={i}")) for i in range(2)]
+        peers = {}
+        while len(peers) < 2:
+            peer, raw = router.recv_multipart()
+            peers[unpack(raw, FROM_NODE, limit=1_000, peer="a node").node] = peer
+        router.send_multipart([peers[1], pack(Horizon(20, False))])  # and node 0 hears nothing
+        read_until(nodes[1], "waiting for neighbors [0 at")
+        router.close()
+
+        out = ["--records", str(tmp_path / "mesh"), "--out", str(tmp_path / "run"), "--no-figures"]
+        argv = [*flags, "--target=1e-7", "--bind", address, *out]
+        referee = stack.enter_context(command("dlag", "referee", *argv))
+        _, errors = referee.communicate(timeout=DEADLINE)
+        assert referee.returncode == 0, errors
+        assert [node.wait(DEADLINE) for node in nodes] == [0, 0]
+    finish("simulate", tmp_path / "simulated", target=1e-7, topology="path:2", method="admm")
+    ours, theirs = (
+        json.loads((tmp_path / name / "summary.json").read_text(encoding="utf-8"))
+        for name in ("run", "simulated")
+    )
+    assert ours["theta_sha256"] == theirs["theta_sha256"]
 
 
 def test_a_key_that_was_not_posted_is_refused_and_counted(by_hand: ByHand, tmp_path: Path) -> None:
