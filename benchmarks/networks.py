@@ -3,7 +3,7 @@
 Every run is whole: rounds until the worst node's f(theta_i) - f* is at most 1e-7, none of it
 estimated. A run goes on for up to two blocks of ten rounds after that; its seconds are scaled to
 the target by the share of the nodes' computing and waiting that lies before it. Delays are one
-way: each exchange crosses a link once. A rate is what each host's interface sends.
+way: each exchange crosses a link once. A rate is that of each link, in each direction.
 
 Finished runs are rows of networks.csv and are not made again: after Ctrl-C the same command goes
 on. Needs root (docs/operating.md). Only the last lines, table and figure: --draw.
@@ -192,8 +192,8 @@ def table(rows: Sequence[Row]) -> str:
 
 Seconds until the worst of 25 nodes is within {TARGET:g}, heart on grid:5x5, one process and one
 network namespace a node. Whole runs, nothing estimated; median of {repeats}.
-Delays are one way; a rate is what each host may send. The machine was shared: {min(loads):.0f} to
-{max(loads):.0f} processes wanted its cores, which lengthens the runs without delay most.
+Delays are one way; a rate is that of each link, in each direction. {min(loads):.0f} to
+{max(loads):.0f} processes wanted the machine's cores in the minute before a run.
 
 {grid(methods, networks, spent)}
 
@@ -228,10 +228,10 @@ def draw(rows: Sequence[Row]) -> None:
             title=finding(rows),
             lines="Seconds until the worst of 25 nodes is within 1e-7; heart data on a 5x5 grid, "
             "one process and one network namespace a node.",
-            caption="Whole runs, median and range of two or three, on 2 cores shared with much "
-            "other work: what lies left and far right is mostly computing.\n"
-            "Delay is one way, on every link and in both directions; the rate is what each host "
-            "may send.",
+            caption="Whole runs, median and range of the repeats, 25 processes on 2 cores: "
+            "what lies left and far right is mostly computing.\n"
+            "Delay is one way, on every link and in both directions; the rate is that of each "
+            "link, in each direction.",
         )
         left, right = figure.subplots(1, 2, sharey=True)
         for i, method in enumerate(METHODS):
@@ -262,7 +262,7 @@ def draw(rows: Sequence[Row]) -> None:
         left.set_xticks([NO_DELAY_AT, 5, 20, 100], ["0", "5 ms", "20 ms", "100 ms"])
         right.set_xticks(list(RATES.values()), ["100 kbit/s", "10 Mbit/s", "no limit"])
         left.set_xlabel("one-way delay of a link")
-        right.set_xlabel("sending rate of a host")
+        right.set_xlabel("rate of a link")
         left.set_ylabel("seconds to 1e-7")
         left.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         left.legend(loc="lower right", ncols=2, handlelength=1.6)

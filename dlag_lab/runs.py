@@ -215,7 +215,7 @@ class Run:
         with ExitStack() as stack:
             hosts: Hosts = self._hosts or Loopback()
             if self.request.network is not None:
-                network = Network(self.request.network, nodes=self.plan.nodes)
+                network = Network(self.request.network, self.plan.graph)
                 hosts = stack.enter_context(network)
             mesh = LocalMesh(
                 self.request.settings,

@@ -11,10 +11,15 @@ before the command begins, and without the child nothing passes: no packet goes 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import logging
 import os
 import shutil
+import socket
+import struct
 import sys
+from ipaddress import IPv4Interface
+from itertools import islice
 from random import Random
 from typing import NoReturn
 
@@ -22,7 +27,7 @@ from dlag_lab.network.commands import command
 from dlag_lab.network.emulator import Emulator, Fate, hurry
 from dlag_lab.network.nfqueue import Queue
 from dlag_lab.network.nftables import queue_port
-from dlag_lab.network.qdiscs import tbf
+from dlag_lab.network.qdiscs import htb
 from dlag_lab.network.spec import NetworkSpec, parse_network
 from dlag_node.errors import ConfigError
 from dlag_node.process import EXIT_FAILED, EXIT_USAGE, set_up_logging
@@ -30,6 +35,8 @@ from dlag_node.process import EXIT_FAILED, EXIT_USAGE, set_up_logging
 log = logging.getLogger(__name__)
 
 _INTERFACE = "eth0"
+_SIOCGIFADDR, _SIOCGIFNETMASK = 0x8915, 0x891B  # linux/sockios.h
+_MOST_NEIGHBORS = 1_000  # a bridge of Linux has 1,023 ports
 
 
 def main() -> NoReturn:
@@ -52,11 +59,14 @@ def main() -> NoReturn:
 def make_gate(spec: NetworkSpec, port: int) -> None:
     """The network of this namespace from now on, as long as this process lives."""
     if spec.rate is not None:
-        if shutil.which("tc") is None:
-            raise ConfigError(
-                f"network {spec}: a rate needs the command tc (iproute2) in the image"
-            )
-        command(tbf(spec.rate, _INTERFACE))
+        for name in ("ip", "tc"):
+            if shutil.which(name) is None:
+                raise ConfigError(
+                    f"network {spec}: a rate needs the command {name} (iproute2) in the image"
+                )
+        lines = [*htb(spec.rate, _INTERFACE, _possible_neighbors())]
+        command(["ip", "link", "set", _INTERFACE, "gso_max_segs", "1"])  # paced one by one
+        command(["tc", "-batch", "-"], lines)
     if spec.disturbs:
         try:
             queue = Queue()
@@ -68,6 +78,23 @@ def make_gate(spec: NetworkSpec, port: int) -> None:
             ) from exc
         _fork_keeper(queue, spec)
     log.info("packets to and from port %d: %s", port, spec)
+
+
+def _possible_neighbors() -> list[str]:
+    """Whom our interface may send to: an engine gives its network's addresses from the first on."""
+    name = struct.pack("256s", _INTERFACE.encode("ascii"))
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            address, mask = (
+                socket.inet_ntoa(fcntl.ioctl(any_socket, asked, name)[20:24])
+                for asked in (_SIOCGIFADDR, _SIOCGIFNETMASK)
+            )
+    except OSError as exc:
+        raise ConfigError(
+            f"network: {_INTERFACE}: {exc.strerror}: expected an interface with an IPv4 address"
+        ) from exc
+    hosts = IPv4Interface(f"{address}/{mask}").network.hosts()
+    return [str(host) for host in islice(hosts, _MOST_NEIGHBORS)]
 
 
 def _fork_keeper(queue: Queue, spec: NetworkSpec) -> None:

@@ -19,9 +19,10 @@ from typing import Any
 from dlag_lab.mesh import name_of
 from dlag_lab.network.commands import attempt, check_machine, command
 from dlag_lab.network.namespaces import counters, inside, new_namespace, path_of
-from dlag_lab.network.qdiscs import netem, tbf
+from dlag_lab.network.qdiscs import htb, netem
 from dlag_lab.network.spec import NetworkSpec
 from dlag_node.errors import ConfigError
+from dlag_node.graphs.topology import Graph
 
 MOST_NODES = 1_000  # a bridge of Linux has 1,023 ports
 MESH_INTERFACE = "mesh0"
@@ -37,11 +38,12 @@ _PLAIN_SWITCH = {"net/bridge/bridge-nf-call-iptables": "0"}
 class Network:
     """Hosts for a run, as long as it is entered; nothing of it outlives its processes."""
 
-    def __init__(self, spec: NetworkSpec, *, nodes: int) -> None:
-        if nodes > MOST_NODES:
-            raise ConfigError(f"network {spec}: {nodes} nodes: expected at most {MOST_NODES}")
+    def __init__(self, spec: NetworkSpec, graph: Graph) -> None:
+        if graph.nodes > MOST_NODES:
+            raise ConfigError(f"network {spec}: {graph.nodes} nodes: expected at most {MOST_NODES}")
         self._spec = spec
-        self._nodes = nodes
+        self._graph = graph
+        self._nodes = graph.nodes
         self._descriptors: list[int] = []
         self.switch = ""  # the namespace of the bridges, while it is entered
         self.netns: dict[str, str] = {}
@@ -136,7 +138,8 @@ class Network:
         for node in range(self._nodes):
             with inside(self.netns[name_of(node)]):
                 if spec.rate is not None:
-                    command(tbf(spec.rate, MESH_INTERFACE))
+                    neighbors = [_address(_MESH, j) for j in self._graph.neighbors(node)]
+                    command(["tc", "-batch", "-"], [*htb(spec.rate, MESH_INTERFACE, neighbors)])
                 if spec.disturbs and not netem:
                     rule = ["-A", "PREROUTING", "-i", MESH_INTERFACE, "-j", "NFQUEUE"]
                     command(["iptables", "-w", "-t", "mangle", *rule, "--queue-num", "0"])

@@ -25,7 +25,7 @@ class NetworkSpec:
     delay: float = 0.0  # seconds, one way
     jitter: float = 0.0  # seconds: a packet takes delay +- jitter, uniformly; a link keeps order
     loss: float = 0.0  # of the packets of every link and direction, 0 to below 1
-    rate: float | None = None  # bits a second that each host's interface sends
+    rate: float | None = None  # bits a second of every link, in each direction
 
     def __post_init__(self) -> None:
         if self.jitter > self.delay:

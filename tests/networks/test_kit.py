@@ -18,8 +18,9 @@ import pytest
 
 from dlag_lab.network.namespaces import inside
 from dlag_lab.network.network import Network
-from dlag_lab.network.spec import parse_network
+from dlag_lab.network.spec import NetworkSpec
 from dlag_node.data import Table, summarise
+from dlag_node.graphs.topology import parse_topology
 from dlag_node.problems import rows_of
 from tests.networks.capture import Capture
 from tests.networks.cohort import HOSTS, NAMES, PARTS, STRANGERS, X, agreed, pooled
@@ -61,7 +62,7 @@ class Ended:
 @pytest.fixture(scope="module")
 def locked(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ended:  # noqa: ARG001
     """With keys on every socket; `auto` rests where f does not change any more in float64."""
-    with Network(parse_network("delay=0ms"), nodes=HOSTS) as network:
+    with Network(NetworkSpec(), parse_topology(f"complete:{HOSTS}", seed=0)) as network:
         fleet = Fleet(tmp_path_factory.mktemp("locked"), network, PARTS)
         fleet.provide(NAMES, [*BOSS_FLAGS, "--tol=1e-9"], ["--scale=standard"], keys=True)
         files = [_files(each) for each in (fleet.boss, *fleet.hosts)]
@@ -72,7 +73,7 @@ def locked(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ended:  #
 @pytest.fixture(scope="module")
 def clear(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ended:  # noqa: ARG001
     """Without keys, and with two rows of patients that do travel."""
-    with Network(parse_network("delay=0ms"), nodes=HOSTS) as network:
+    with Network(NetworkSpec(), parse_topology(f"complete:{HOSTS}", seed=0)) as network:
         fleet = Fleet(tmp_path_factory.mktemp("clear"), network, PARTS)
         flags = [*BOSS_FLAGS, "--method=lazy-extra", "--tol=1e-9"]
         fleet.provide(NAMES, flags, ["--scale=standard"], keys=False)

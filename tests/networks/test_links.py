@@ -6,9 +6,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from statistics import median
+from threading import Thread
 from time import perf_counter
 
 import pytest
@@ -18,9 +20,12 @@ from dlag_lab.network.namespaces import counters, inside
 from dlag_lab.network.network import MESH_INTERFACE, Network
 from dlag_lab.network.spec import parse_network
 from dlag_node.errors import ConfigError
+from dlag_node.graphs.topology import parse_topology
 from dlag_node.process import EXIT_TERMINATED
 
 pytestmark = pytest.mark.usefixtures("machine")
+
+Stream = tuple[socket.socket, socket.socket]
 
 FIRST, SECOND = "10.77.0.1", "10.77.0.2"
 LATE = 0.015  # seconds that a busy machine may add to a round trip
@@ -29,9 +34,9 @@ SO_RCVBUFFORCE = 33
 
 
 @contextmanager
-def network(text: str) -> Iterator[Network]:
-    """Two hosts and, where the kernel needs it, the emulator."""
-    with Network(parse_network(text), nodes=2) as hosts:
+def network(text: str, *, nodes: int = 2) -> Iterator[Network]:
+    """Hosts in a line and, where the kernel needs it, the emulator."""
+    with Network(parse_network(text), parse_topology(f"path:{nodes}", seed=0)) as hosts:
         if not hosts.emulator:
             yield hosts
             return
@@ -119,41 +124,60 @@ def test_the_asked_share_of_packets_is_lost(text: str, lost: int) -> None:
     assert abs(sent - arrived - lost) <= within
 
 
-def test_a_host_sends_no_faster_than_its_rate() -> None:
-    size = 250_000  # 1 s at 2 Mbit/s without headers
-    with network("rate=2mbit") as hosts, a_socket(hosts, 1, socket.SOCK_STREAM) as listening:
-        listening.bind((SECOND, 0))
-        listening.listen()
-        with a_socket(hosts, 0, socket.SOCK_STREAM) as sender:
-            sender.connect(listening.getsockname())
-            receiver, _ = listening.accept()
-            with receiver:
-                receiver.settimeout(DEADLINE)
-                begun = perf_counter()
-                sender.sendall(bytes(size))
-                left = size
-                while left:
-                    left -= len(receiver.recv(1 << 16))
-                took = perf_counter() - begun
-    # 66 bytes of headers for each 1,448 of data: 1.045 s, but for the first burst and backlog
-    assert 0.95 < took < 2.0
+@contextmanager
+def streams(hosts: Network, sender: int, receivers: Sequence[int]) -> Iterator[list[Stream]]:
+    """A connection from one host to each of the others: the sending and the receiving end."""
+    with ExitStack() as stack:
+        ends = []
+        for node in receivers:
+            listening = stack.enter_context(a_socket(hosts, node, socket.SOCK_STREAM))
+            listening.bind((f"10.77.0.{node + 1}", 0))
+            listening.listen()
+            near = stack.enter_context(a_socket(hosts, sender, socket.SOCK_STREAM))
+            near.connect(listening.getsockname())
+            far, _ = listening.accept()
+            far.settimeout(DEADLINE)
+            ends.append((near, stack.enter_context(far)))
+        yield ends
+
+
+def carry(stream: Stream, size: int) -> float:
+    """Seconds until so many bytes have gone through."""
+    near, far = stream
+    begun = perf_counter()
+    Thread(target=near.sendall, args=(bytes(size),), daemon=True).start()
+    while size:
+        size -= len(far.recv(1 << 16))
+    return perf_counter() - begun
+
+
+@pytest.mark.parametrize(
+    ("sender", "receivers", "seconds"),
+    [
+        pytest.param(1, [0], 1.045, id="one link"),
+        pytest.param(1, [0, 2], 1.045, id="two links of one host, each at its own rate"),
+        pytest.param(0, [2, 3], 2.09, id="two hosts that are no neighbors share one"),
+    ],
+)
+def test_a_link_carries_no_more_than_its_rate(
+    sender: int, receivers: list[int], seconds: float
+) -> None:
+    size = 250_000  # 1.045 s at 2 Mbit/s with 66 bytes of headers for each 1,448 of data
+    with (
+        network("rate=2mbit", nodes=4) as hosts,
+        streams(hosts, sender, receivers) as ends,
+        ThreadPoolExecutor() as pool,
+    ):
+        took = max(pool.map(carry, ends, [size] * len(ends)))
+    assert 0.95 * seconds < took < 1.5 * seconds  # less by the first burst, more on a busy machine
 
 
 def test_packets_are_counted_one_by_one_as_a_cable_carries_them() -> None:
     size = 1_448 * 100  # 100 full segments with TCP's timestamps
-    with network("delay=0ms") as hosts, a_socket(hosts, 1, socket.SOCK_STREAM) as listening:
-        listening.bind((SECOND, 0))
-        listening.listen()
-        with a_socket(hosts, 0, socket.SOCK_STREAM) as sender:
-            sender.connect(listening.getsockname())
-            receiver, _ = listening.accept()
-            with receiver:
-                sender.sendall(bytes(size))
-                left = size
-                while left:
-                    left -= len(receiver.recv(1 << 16))
-            with inside(hosts.netns["node-000"]):
-                sent_bytes, packets = counters(MESH_INTERFACE)
+    with network("delay=0ms") as hosts, streams(hosts, 0, [1]) as ends:
+        carry(ends[0], size)
+        with inside(hosts.netns["node-000"]):
+            sent_bytes, packets = counters(MESH_INTERFACE)
     assert 100 <= packets <= 115  # handshake, acknowledgements and a segment or two cut short
     assert size + 100 * 66 <= sent_bytes <= size + 115 * 80
 
@@ -183,4 +207,4 @@ def test_only_the_laboratory_reaches_every_node_and_nobody_reaches_the_machine()
 def test_a_command_that_fails_is_named_with_what_it_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlag_lab.network.network._LABORATORY", "10.78.999.1")
     with pytest.raises(ConfigError, match=r"network: ip -batch -: .*10\.78\.999\.1"):
-        Network(parse_network("delay=0ms"), nodes=2).__enter__()
+        Network(parse_network("delay=0ms"), parse_topology("path:2", seed=0)).__enter__()

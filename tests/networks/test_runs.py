@@ -20,6 +20,7 @@ from dlag_lab.network.network import MESH_INTERFACE, Network
 from dlag_lab.network.spec import parse_network
 from dlag_lab.referee import Referee
 from dlag_node.errors import RunAborted
+from dlag_node.graphs.topology import parse_topology
 from dlag_node.wire.observing import Snapshots
 from tests.cluster.meshes import DEADLINE, assert_gone, command, family, finish, read_until
 from tests.networks.hosts import finish_over, namespaces, traces
@@ -55,7 +56,7 @@ def over_network(
     settings = RunSettings(**SMALL)  # type: ignore[arg-type]
     plan = Plan(settings)
     referee = Referee(plan, target=None, rounds=settings.rounds, report=lambda _: None)
-    with Network(parse_network("delay=2ms"), nodes=plan.nodes) as hosts:
+    with Network(parse_network("delay=2ms"), plan.graph) as hosts:
         mesh = LocalMesh(
             settings,
             nodes=plan.nodes,
@@ -110,7 +111,7 @@ def test_a_node_that_is_cut_off_for_a_while_changes_nothing(outage: float, tmp_p
 
 def test_a_run_whose_emulator_dies_fails_and_says_so(tmp_path: Path) -> None:
     before = traces()
-    with Network(parse_network("delay=1ms"), nodes=2) as hosts:
+    with Network(parse_network("delay=1ms"), parse_topology("path:2", seed=0)) as hosts:
         if not hosts.emulator:
             pytest.skip("this kernel has netem: there is no emulator")
 

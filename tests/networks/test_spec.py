@@ -9,10 +9,11 @@ import pytest
 from coordinator.plan import RunSettings
 from dlag_lab.network import commands
 from dlag_lab.network.network import MOST_NODES, Network
-from dlag_lab.network.qdiscs import netem, tbf
+from dlag_lab.network.qdiscs import netem
 from dlag_lab.network.spec import NetworkSpec, parse_network
 from dlag_lab.runs import Run, RunRequest
 from dlag_node.errors import ConfigError
+from dlag_node.graphs.topology import parse_topology
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_a_simulated_run_has_no_network(tmp_path: Path) -> None:
 
 def test_more_hosts_than_a_switch_has_ports_are_refused() -> None:
     with pytest.raises(ConfigError, match="1001 nodes: expected at most 1000"):
-        Network(parse_network("delay=1ms"), nodes=MOST_NODES + 1)
+        Network(parse_network("delay=1ms"), parse_topology(f"path:{MOST_NODES + 1}", seed=0))
 
 
 def test_everything_that_the_machine_lacks_is_named_before_a_folder_is_made(
@@ -140,7 +141,4 @@ def test_the_kernels_own_emulator_is_asked_for_the_same_things() -> None:
     spec = parse_network("delay=20ms,jitter=5ms,loss=1%,rate=10mbit")
     assert " ".join(netem(spec, "mesh-3")) == (
         "tc qdisc add dev mesh-3 root netem limit 100000 delay 20000us 5000us loss 1.000000%"
-    )
-    assert " ".join(tbf(1e7, "mesh0")) == (
-        "tc qdisc add dev mesh0 root tbf rate 10000000bit burst 2850 limit 1250000"
     )

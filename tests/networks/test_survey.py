@@ -11,7 +11,8 @@ import pytest
 
 from dlag_lab.network.namespaces import inside
 from dlag_lab.network.network import Network
-from dlag_lab.network.spec import parse_network
+from dlag_lab.network.spec import NetworkSpec
+from dlag_node.graphs.topology import parse_topology
 from tests.cluster.meshes import command, read_until
 
 pytestmark = pytest.mark.usefixtures("machine")
@@ -24,7 +25,8 @@ Mesh = tuple[subprocess.Popen[str], list[subprocess.Popen[str]]]
 @contextmanager
 def surveyed(blocked: list[tuple[int, int]], nodes: int = 4) -> Iterator[Mesh]:
     """A coordinator that chooses the graph, and nodes of which some have no route to others."""
-    with Network(parse_network("delay=0ms"), nodes=nodes) as hosts, ExitStack() as stack:
+    complete = parse_topology(f"complete:{nodes}", seed=0)
+    with Network(NetworkSpec(), complete) as hosts, ExitStack() as stack:
 
         def started(host: str, name: str, *flags: str) -> subprocess.Popen[str]:
             with inside(hosts.netns[host]):

@@ -10,7 +10,8 @@ import pytest
 
 from dlag_lab.network.namespaces import inside
 from dlag_lab.network.network import Network
-from dlag_lab.network.spec import parse_network
+from dlag_lab.network.spec import NetworkSpec
+from dlag_node.graphs.topology import parse_topology
 from tests.cluster.meshes import DEADLINE, command, read_until
 
 pytestmark = pytest.mark.usefixtures("machine")
@@ -19,7 +20,8 @@ NOWHERE = "tcp://10.77.9.9:5600"  # in the network of the mesh, and nobody's
 
 
 def test_the_error_names_the_address_that_was_tried_and_from_where() -> None:
-    with Network(parse_network("delay=0ms"), nodes=2) as hosts, ExitStack() as stack:
+    path = parse_topology("path:2", seed=0)
+    with Network(NetworkSpec(), path) as hosts, ExitStack() as stack:
 
         def started(host: str, name: str, *flags: str) -> subprocess.Popen[str]:
             with inside(hosts.netns[host]):
