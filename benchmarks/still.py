@@ -81,7 +81,7 @@ async def take_part(
         codec=codec,
         peers=[Peer(j, seat.addresses[j], 0.0, seat.keys[j]) for j in seat.neighbors],
         position=lambda: engine.seq,
-        deliver=engine.deliver if witness is None else witness.deliver,
+        deliver=engine.deliver,
         control=node.control,
         opened=node.opened,
         back=0 if keeper is None else keeper.back,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
 import zmq
-import zmq.asyncio
 
 from dlag_node.errors import ConfigError, RemoteProtocolError
 from dlag_node.net.sockets import check_address
@@ -19,7 +19,9 @@ from dlag_node.wire.watching import FROM_WATCHED, MAX_STATUS_BYTES, Status
 
 log = logging.getLogger(__name__)
 
-_WAITING_MESSAGES = 10_000  # of all nodes together, while the page is being made
+_WAITING_MESSAGES = 10_000  # of all nodes together, until we look
+_AT_ONCE = 2_000  # messages; then the page has its turn
+_EVERY_SECONDS = 0.25  # many at a time cost a fraction of what each would by itself
 
 
 class Listener:
@@ -33,7 +35,7 @@ class Listener:
     ) -> None:
         """With `keys`, only nodes whose public key is `admitted` are heard."""
         check_address(address, wildcard=True)
-        self._context = zmq.asyncio.Context()
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket = self._context.socket(zmq.SUB)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_STATUS_BYTES)
         self._socket.setsockopt(zmq.RCVHWM, _WAITING_MESSAGES)
@@ -56,22 +58,36 @@ class Listener:
     async def listen(self, take: Callable[[Status], None]) -> None:
         """Hand over every status, for ever."""
         while True:
-            frames = await self._socket.recv_multipart(copy=False)
+            self.hear(take)
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    def hear(self, take: Callable[[Status], None]) -> None:
+        """Hand over every status that is here."""
+        for _ in range(_AT_ONCE):
             try:
-                status = unpack(
-                    frames[-1].bytes,
-                    FROM_WATCHED,
-                    limit=MAX_STATUS_BYTES,
-                    longest=MAX_NODES,
-                    peer="somebody",
-                )
-                self._check(status.node, key_of(frames[0]))
-            except RemoteProtocolError as exc:
-                if not self._warned:
-                    self._warned = True
-                    log.warning("dropped: %s (said once)", exc)
-                continue
-            take(status)
+                frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            if (status := self._read(frames)) is not None:
+                take(status)
+
+    def _read(self, frames: list[zmq.Frame]) -> Status | None:
+        """The status in a message; None where it holds anything else."""
+        try:
+            status = unpack(
+                frames[-1].bytes,
+                FROM_WATCHED,
+                limit=MAX_STATUS_BYTES,
+                longest=MAX_NODES,
+                peer="somebody",
+            )
+            self._check(status.node, key_of(frames[0]))
+        except RemoteProtocolError as exc:
+            if not self._warned:
+                self._warned = True
+                log.warning("dropped: %s (said once)", exc)
+            return None
+        return status
 
     def _check(self, node: int, key: bytes | None) -> None:
         """A node speaks for itself alone, where keys say who it is."""

@@ -93,7 +93,7 @@ class _Edges:
             for k, record in enumerate(records[a]):
                 every = record.exchanges.count(SENT)
                 told[k, e, side] = every if record.told is None else record.told[at]
-                waited[k, e, side] = 0.0 if record.waits is None else record.waits[at]
+                waited[k, e, side] = (record.waits or {}).get(b, 0.0)
         self.told, self.waited = _sums(told), _sums(waited)
 
 

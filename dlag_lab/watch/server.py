@@ -12,6 +12,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,7 +28,7 @@ from dlag_node.net.sockets import page_address
 from dlag_node.wire.watching import Fault
 
 PAGE = Path(__file__).parent / "page"
-_EVERY_SECONDS = 0.5
+_EVERY_SECONDS = 1.0
 _PICTURES_AT_MOST = 500
 _LAST_WORDS_SECONDS = 1.0  # for browsers to hear how it ended
 _HEADERS = {
@@ -48,7 +49,7 @@ class Source(Protocol):
 
 
 class Live:
-    """A run while it runs: everybody who looks gets the newest picture, twice a second."""
+    """A run while it runs: everybody who looks gets the newest picture, once a second."""
 
     def __init__(self, gathering: Gathering, following: Following | None) -> None:
         self._gathering = gathering
@@ -122,7 +123,8 @@ class Live:
                 faults = gathering.faults_heard
             await response.write(f"data: {json.dumps(event, allow_nan=False)}\n\n".encode())
             if not over:
-                await asyncio.sleep(_EVERY_SECONDS)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._over.wait(), _EVERY_SECONDS)
 
 
 class Recorded:

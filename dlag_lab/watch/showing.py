@@ -13,6 +13,7 @@ from dlag_lab.watch.gathering import Gathering
 from dlag_lab.watch.listener import Listener
 from dlag_lab.watch.replay import Replay
 from dlag_lab.watch.server import Live, Recorded, serve
+from dlag_node.wire.watching import Status
 
 Say = Callable[[str, str], None]  # where nodes are heard, and the page's URL
 
@@ -38,16 +39,19 @@ async def show_live(
     gathering = Gathering(run)
     live = Live(gathering, following)
     listener = listen()
+
+    def take(status: Status) -> None:
+        gathering.take(status, time.monotonic())
+
     try:
         runner, url = await serve(page, live)
         try:
             say(listener.address, url)
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(
-                    listener.listen(lambda status: gathering.take(status, time.monotonic()))
-                )
+                tasks.create_task(listener.listen(take))
                 tasks.create_task(live.keep_up())
         finally:
+            listener.hear(take)  # the nodes' last words
             await live.end()
             await runner.cleanup()
     finally:

@@ -67,7 +67,7 @@ class NodeCollector(Collector):
             ("deltas_skipped", "Skips sent in their place.", [exchanges - n for n in tally.told]),
             (
                 "neighbor_wait_seconds",
-                "Seconds at the barrier before its frame.",
+                "Seconds at the barrier for which it was the last to come.",
                 self._witness.waits(),
             ),
         )

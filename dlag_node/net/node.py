@@ -97,7 +97,7 @@ async def _take_part(
             wish.max_seconds = assignment.max_seconds
         witness = None
         if settings.watch is not None or settings.metrics is not None:
-            witness = Witness(engine, links, faults, run=enrol.run)
+            witness = Witness(engine, links, faults, run=enrol.run, recorded=recorder is not None)
             if settings.watch is not None:
                 publisher = Publisher(context, settings.watch, witness, credentials)
                 stack.callback(publisher.close)
@@ -126,7 +126,7 @@ async def _take_part(
             codec=engine.codec,
             peers=[replace(p, address=moved.get(p.node, p.address)) for p in assignment.peers],
             position=lambda: engine.seq,
-            deliver=engine.deliver if witness is None else witness.deliver,
+            deliver=engine.deliver,
             control=mesh.control,
             opened=mesh.opened,
             address=address,

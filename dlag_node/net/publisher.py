@@ -1,4 +1,4 @@
-"""Telling a watcher how a node stands, twice a second at most, and waiting for nobody.
+"""Telling a watcher how a node stands, once a second, and waiting for nobody.
 
 A PUB socket sends to who listens and drops what does not fit: a watcher that is slow, stopped, dead
 or not there yet costs the node nothing. It has no way to answer.
@@ -17,8 +17,7 @@ from dlag_node.trust.curve import call_with
 from dlag_node.wire.schema import pack
 from dlag_node.wire.watching import MAX_STATUS_BYTES
 
-_EVERY_SECONDS = 0.5
-_SILENT_TICKS = 2  # a node without news says after so many that it is there
+_EVERY_SECONDS = 1.0
 _WAITING_MESSAGES = 16  # for a watcher that reads too slowly; sums make up for what is dropped
 _LINGER_MS = 200
 
@@ -42,8 +41,6 @@ class Publisher:
             call_with(self._socket, credentials.keys, credentials.watch)
         self._socket.connect(address)
         self._loop = asyncio.get_running_loop()
-        self._told = (-1, -1)  # rounds and faults
-        self._silent = 0  # ticks
         self._timer = self._loop.call_later(_EVERY_SECONDS, self._tick)
 
     def close(self) -> None:
@@ -54,11 +51,7 @@ class Publisher:
 
     def _tick(self) -> None:
         self._timer = self._loop.call_later(_EVERY_SECONDS, self._tick)
-        self._silent += 1
-        news = (self._witness.position, self._witness.faults.total)
-        if news != self._told or self._silent >= _SILENT_TICKS:
-            self._told, self._silent = news, 0
-            self._tell()
+        self._tell()
 
     def _tell(self) -> None:
         self._socket.send(pack(self._witness.status()), NOBLOCK)

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import math
+from threading import Lock
 
 from dlag_node.net.faults import Faults
 from dlag_node.net.links import Links
 from dlag_node.rounds.engine import Engine
 from dlag_node.rounds.record import Record
-from dlag_node.rounds.tally import Delays, Tally
+from dlag_node.rounds.tally import Tally
 from dlag_node.wire.watching import Near, Status, Sums
 
 
 class Witness:
-    """Sees every round of a node, and can say at any time how things stand."""
+    """Sees every round of a node, and can say at any time, to any thread, how things stand."""
 
-    def __init__(self, engine: Engine, links: Links, faults: Faults, *, run: str) -> None:
-        self.tally = Tally(engine.barrier.neighbors)
+    def __init__(
+        self, engine: Engine, links: Links, faults: Faults, *, run: str, recorded: bool = False
+    ) -> None:
+        """`recorded`: records are to say for whom their round waited."""
         self.faults = faults
         self.finished = False
         self.run = run
         self.restarts = faults.life
         self.node = engine.node
+        self.tally = Tally(engine.barrier.neighbors)  # of this process
         self._engine = engine
         self._links = links
-        self._delays = Delays(engine)
-        self.deliver = self._delays.deliver  # for the links, in the place of the engine's
+        engine.waits = dict.fromkeys(engine.barrier.neighbors, 0.0)
+        self._before = dict(engine.waits) if recorded else None  # this round
+        self._told = dict(engine.waits)
+        self._lock = Lock()  # of what was told
 
     @property
     def position(self) -> int:
@@ -43,14 +49,25 @@ class Witness:
         return self._links.control_bytes
 
     def waits(self) -> list[float]:
-        """Seconds that each neighbor was waited for, by id, up to now."""
-        pairs = zip(self.tally.waits, self._delays.under_way(), strict=True)
-        return [ended + under_way for ended, under_way in pairs]
+        """Seconds for which each neighbor, by id, was the last to come to the barrier.
+
+        While one frame alone is missing it is clear for whom we wait; while several are, not yet.
+        """
+        engine = self._engine
+        waits = dict(engine.waits or {})
+        if engine.barrier.lacking == 1 and not engine.between_rounds:
+            for neighbor in engine.barrier.missing():
+                waits[neighbor] = waits.get(neighbor, 0.0) + engine.clock() - engine.progress_at
+        with self._lock:  # what an exchange that opens just now has waited may be in neither
+            self._told = {j: max(told, waits.get(j, 0.0)) for j, told in self._told.items()}
+            return list(self._told.values())
 
     def take(self, record: Record) -> None:
-        """A finished round; its record learns how long each neighbor was waited for."""
-        record.waits = self._delays.of_round()
+        """A finished round."""
         self.tally.take(record)
+        if self._before is not None:
+            before, self._before = self._before, dict(self._engine.waits or {})
+            record.waits = {j: s - before[j] for j, s in self._before.items() if s > before[j]}
 
     def status(self) -> Status:
         """How things stand."""

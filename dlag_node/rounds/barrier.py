@@ -21,6 +21,7 @@ class Barrier:
         self._next: dict[int, RoundFrame] = {}
         self._known = frozenset(self.neighbors)
         self.lacking = len(self.neighbors)  # frames of exchange `seq` that are not here yet
+        self.latest = -1  # who sent the last frame that was not ahead: who was waited for
 
     def begin_at(self, seq: int) -> None:
         """Go on at exchange `seq`, as after a crash: of its frames none is here."""
@@ -51,6 +52,7 @@ class Barrier:
         slot[neighbor] = frame
         if not ahead:
             self.lacking -= 1
+            self.latest = neighbor
         return True
 
     def words(self) -> list[int]:

@@ -93,6 +93,7 @@ class Engine:
         self._starts: deque[int] = deque(maxlen=1)  # first exchanges of the last rounds with any
         self.clock = clock
         self.progress_at = 0.0  # by the clock: when `advance` last ended
+        self.waits: dict[int, float] | None = None  # at the barrier, by who came last, if wanted
         self.advance_seconds = 0.0  # that the last `advance` took
 
     @property
@@ -122,7 +123,10 @@ class Engine:
                 self._begins = True
                 exchange = next(self._flow)
             else:
-                self._ledger.wait += started - self.progress_at
+                waited = started - self.progress_at
+                self._ledger.wait += waited
+                if self.waits is not None:
+                    self.waits[self.barrier.latest] += waited
                 if self._begins:
                     self.stopping.agreement.hear(self.barrier.words())
                     self._begins = False

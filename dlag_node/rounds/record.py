@@ -32,7 +32,7 @@ class Record:
     compute: float
     wait: float
     told: list[int] | None = None  # deltas to each neighbor, by id; None: each went to all of them
-    waits: list[float] | None = None  # for each neighbor, by id; None: nobody was watching
+    waits: dict[int, float] | None = None  # by who came last; None: nobody was watching
 
     def to_json(self) -> str:
         """One line, without the line's end."""
@@ -42,4 +42,7 @@ class Record:
     @classmethod
     def from_json(cls, line: str) -> Record:
         """The record that `to_json` wrote."""
-        return cls(**json.loads(line))
+        record = cls(**json.loads(line))
+        if record.waits is not None:
+            record.waits = {int(node): seconds for node, seconds in record.waits.items()}
+        return record

@@ -12,7 +12,7 @@ from dlag_lab.folder import RunFolder
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
 from dlag_node.rounds import Engine
 from dlag_node.rounds.record import SENT, Record
-from dlag_node.rounds.tally import Delays, Tally
+from dlag_node.rounds.tally import Tally
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Skip
 from tests.cluster.meshes import finish
@@ -63,7 +63,7 @@ def test_a_record_without_waits_is_written_as_before() -> None:
     plain = Record(2, 0, "D", 1, 0, 24, 29, 5, 0.5, 0, 0.0, 0.0)
     assert "told" not in plain.to_json()
     assert "waits" not in plain.to_json()
-    watched = Record(2, 0, "D", 1, 1, 24, 29, 5, 0.5, 0, 0.0, 0.0, [1, 0], [0.25, 0.0])
+    watched = Record(2, 0, "D", 1, 1, 24, 29, 5, 0.5, 0, 0.0, 0.0, [1, 0], {7: 0.25})
     assert Record.from_json(watched.to_json()) == watched
 
 
@@ -81,24 +81,26 @@ class Silent:
         return RoundReport(gradients=0, step=0.0, age=0)
 
 
-def test_waiting_is_counted_for_whoever_was_late() -> None:
+def test_waiting_is_counted_for_whoever_came_last() -> None:
     now = [0.0]
     engine = Engine(Silent(), node=0, neighbors=[1, 2, 5], codec=Codec(2), clock=lambda: now[0])
-    delays = Delays(engine)
+    engine.waits = {1: 0.0, 2: 0.0, 5: 0.0}
     engine.advance()
     now[0] = 1.0
-    assert delays.deliver(5, Skip(0))
-    assert delays.deliver(5, Skip(1))  # one ahead: it will not be waited for
-    assert not delays.deliver(5, Skip(0))  # a repeat is no second waiting
+    assert engine.deliver(5, Skip(0))
+    assert engine.deliver(5, Skip(1))  # one ahead: it will not be waited for
     now[0] = 3.0
-    assert delays.under_way() == [3.0, 3.0, 1.0]
-    assert delays.deliver(1, Skip(0))
-    assert delays.deliver(2, Skip(0))
+    assert engine.deliver(2, Skip(0))
+    now[0] = 4.0
+    assert engine.deliver(1, Skip(0))
+    assert not engine.deliver(5, Skip(0))  # a repeat does not make it the last
+    assert engine.advance() is None
+    assert engine.waits == {1: 4.0, 2: 0.0, 5: 0.0}
     engine.advance()
-    assert delays.of_round() == [3.0, 3.0, 1.0]
-    engine.advance()
-    now[0] = 3.5
-    assert delays.deliver(1, Skip(1))
-    assert delays.deliver(2, Skip(1))
-    engine.advance()
-    assert delays.of_round() == [0.5, 0.5, 0.0]
+    now[0] = 4.5
+    assert engine.deliver(1, Skip(1))
+    assert engine.deliver(2, Skip(1))
+    assert engine.advance() is None
+    assert engine.waits == {1: 4.0, 2: 0.5, 5: 0.0}
+    assert engine.last_record is not None
+    assert engine.last_record.wait == 0.5
