@@ -20,12 +20,12 @@ demo: setup  ## the main job: 25 real node processes, heart data; SSDA, DLAG and
 
 # No process, socket or clock decides in these: two at a time.
 PURE := $(addprefix tests/,methods solvers graphs paper problems wire rounds data fuzz test_rounding.py)
-# Processes and sockets of their own, and waits: two files at a time. What is left looks at the whole machine.
+# Processes and sockets of their own, and waits: three files at a time. What is left looks at the whole machine.
 LIVE := $(addprefix tests/,lab coordinator net trust kit cluster)
 
 test: setup  ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PURE)
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(LIVE)
+	$(BIN)/python -m pytest -n 3 --dist loadfile $(LIVE)
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE) $(LIVE)) tests
 
 DLAG_TEST_DOCKER ?= 1  # required: no engine is a failure

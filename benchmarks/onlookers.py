@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import psutil
 from twins import MESHES, NODES, port_of, shown_at
 
-SCRAPE_SECONDS = 10.0  # deploy/prometheus/prometheus.yml
+SCRAPE_SECONDS = 15.0  # deploy/prometheus/prometheus.yml
 
 
 def scrape() -> None:

@@ -33,7 +33,7 @@ from dlag_node.rounds.record import Record
 
 MESHES = 2
 NODES = parse_topology(TOPOLOGY, seed=0).nodes
-SLOT_SECONDS = 0.5
+SLOT_SECONDS = 0.25
 FIRST_PORT = 19_200  # of the nodes' metrics
 REPORTER = NODES // 2  # the node in the middle notes how fast its mesh is
 LIFE_SECONDS = 900  # no process outlives a benchmark that was killed
@@ -46,14 +46,8 @@ class Mode:
     """Who looks at the mesh whose turn it is."""
 
     name: str
-    sums: bool = False  # nobody, but the nodes keep their sums for whoever may come
     metrics: bool = False
     watched: bool = False
-
-    @property
-    def sees(self) -> bool:
-        """Whether the nodes note what they do."""
-        return self.sums or self.metrics or self.watched
 
 
 def slot_of(now: float) -> int:
@@ -100,7 +94,7 @@ class Twin(Witness):
         then, first = self._begun
         self._rates[self._slot] = (k - first) / (now - then)
         self._slot, self._begun = slot_of(now), (now, k)
-        self._shown = shown_at(now) == self.mesh and self._mode.sees
+        self._shown = shown_at(now) == self.mesh and (self._mode.metrics or self._mode.watched)
         self._engine.waits = self._sums if self._shown else None
 
 

@@ -5,7 +5,6 @@ large as it can) run side by side and take turns at being looked at (twins.py), 
 those who look:
 
     nobody      nobody looks at either: what the measuring itself makes of two equal meshes
-    sums        nobody looks, but every node keeps sums of what it does
     metrics     every node serves metrics, and each is scraped as often as deploy/prometheus says
     watched     every node publishes, dlag watch listens, and one browser is told
     both        both
@@ -35,12 +34,11 @@ from twins import MESHES, SLOT_SECONDS, Mode, costs
 RESULTS = ROOT / "benchmarks" / "results" / "watching.md"
 MODES = (
     Mode("nobody"),
-    Mode("sums", sums=True),
     Mode("metrics", metrics=True),
     Mode("watched", watched=True),
     Mode("both", metrics=True, watched=True),
 )
-ROUNDS = 12_000  # of each mesh and mode
+ROUNDS = 18_000  # of each mesh and mode
 ALLOWED = 0.05  # of the rounds a second
 SIGMAS = 1.96  # 95 % of a normal distribution
 
