@@ -61,10 +61,9 @@ class NodeCollector(Collector):
 
     def _per_neighbor(self) -> Iterator[Metric]:
         tally = self._witness.tally
-        exchanges = tally.exchanges
         rows: tuple[tuple[str, str, list[float]], ...] = (
             ("deltas_sent", "Deltas sent.", [*tally.told]),
-            ("deltas_skipped", "Skips sent in their place.", [exchanges - n for n in tally.told]),
+            ("deltas_skipped", "Skips sent in their place.", [*tally.withheld]),
             (
                 "neighbor_wait_seconds",
                 "Seconds at the barrier for which it was the last to come.",

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import add
 
-from dlag_node.rounds.record import SENT, Record
+from dlag_node.rounds.record import SENT, SKIPPED, Record
 
 
 class Tally:
     """Sums over the records of one worker; per neighbor in ascending id.
 
-    A round adds the few numbers from which all others follow: this is on its way. Every sum only
-    grows, so that another thread may read it at any moment.
+    Every sum only grows, one number at a time: another thread may read it at any moment.
     """
 
     __slots__ = (
-        "_to_all",
-        "_to_some",
+        "_all",
+        "_some",
         "compute",
         "deltas",
         "exchanges",
@@ -27,6 +26,7 @@ class Tally:
         "payload_bytes",
         "rounds",
         "sent_bytes",
+        "skips",
         "wait",
     )
 
@@ -35,35 +35,36 @@ class Tally:
         self.rounds = 0
         self.exchanges = 0
         self.deltas = 0  # over directed edges
+        self.skips = 0
         self.payload_bytes = 0
         self.sent_bytes = 0
         self.gradients = 0
         self.compute = 0.0  # seconds
         self.wait = 0.0
         self.last: Record | None = None
-        self._to_all = 0  # deltas that every neighbor got
-        self._to_some = [0] * len(self.neighbors)  # beside these, to each
+        # deltas and skips, each with a counter of its own: to every neighbor, and beside these
+        self._all = {SENT: 0, SKIPPED: 0}
+        self._some = {letter: [0] * len(self.neighbors) for letter in self._all}
 
     def take(self, record: Record) -> None:
         """One finished round."""
         self.rounds += 1
         self.exchanges += len(record.exchanges)
         self.deltas += record.deltas
+        self.skips += record.skips
         self.payload_bytes += record.payload_bytes
         self.sent_bytes += record.sent_bytes
         self.gradients += record.gradients
         self.compute += record.compute
         self.wait += record.wait
         self.last = record
-        if record.told is not None:
-            self._to_some = [*map(add, self._to_some, record.told)]
-        elif record.deltas:
-            self._to_all += record.exchanges.count(SENT)
-
-    @property
-    def skips(self) -> int:
-        """Over directed edges, as deltas."""
-        return self.exchanges * len(self.neighbors) - self.deltas
+        if record.told is None:
+            for letter in record.exchanges:
+                self._all[letter] += 1
+        else:
+            skips = [len(record.exchanges) - deltas for deltas in record.told]
+            self._some[SENT] = [*map(add, self._some[SENT], record.told)]
+            self._some[SKIPPED] = [*map(add, self._some[SKIPPED], skips)]
 
     @property
     def age(self) -> int:
@@ -78,4 +79,9 @@ class Tally:
     @property
     def told(self) -> list[int]:
         """Deltas to each neighbor."""
-        return [self._to_all + deltas for deltas in self._to_some]
+        return [self._all[SENT] + deltas for deltas in self._some[SENT]]
+
+    @property
+    def withheld(self) -> list[int]:
+        """Skips to each neighbor, in the place of deltas."""
+        return [self._all[SKIPPED] + skips for skips in self._some[SKIPPED]]
