@@ -40,7 +40,12 @@ IMAGES = ROOT / "docs" / "images"
 TARGET = 1e-7
 METHODS = ("ssda", "msda", "dlag", "lazy-admm", "auto")
 DELAYS = {"delay=0ms": 0.0, "delay=5ms": 5.0, "delay=20ms": 20.0, "delay=100ms": 100.0}  # ms
-RATES = {"rate=100kbit": 0.1, "rate=10mbit": 10.0, "delay=0ms": 1_000.0}  # Mbit/s; the last: none
+RATES = {  # Mbit/s; the last: none
+    "rate=20kbit": 0.02,
+    "rate=100kbit": 0.1,
+    "rate=10mbit": 10.0,
+    "delay=0ms": 1_000.0,
+}
 NETWORKS = tuple(dict.fromkeys([*DELAYS, *RATES]))
 NO_DELAY_AT = 1.5  # where a logarithmic axis shows 0
 
@@ -260,7 +265,7 @@ def draw(rows: Sequence[Row]) -> None:
             quiet_grid(axes)
             axes.minorticks_off()
         left.set_xticks([NO_DELAY_AT, 5, 20, 100], ["0", "5 ms", "20 ms", "100 ms"])
-        right.set_xticks(list(RATES.values()), ["100 kbit/s", "10 Mbit/s", "no limit"])
+        right.set_xticks(list(RATES.values()), ["20 kbit/s", "100 kbit/s", "10 Mbit/s", "no limit"])
         left.set_xlabel("one-way delay of a link")
         right.set_xlabel("rate of a link")
         left.set_ylabel("seconds to 1e-7")
