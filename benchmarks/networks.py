@@ -233,7 +233,7 @@ def draw(rows: Sequence[Row]) -> None:
             title=finding(rows),
             lines="Seconds until the worst of 25 nodes is within 1e-7; heart data on a 5x5 grid, "
             "one process and one network namespace a node.",
-            caption="Whole runs, median and range of the repeats, 25 processes on 2 cores: "
+            caption="Whole runs, median and range where repeated, 25 processes on 2 cores: "
             "what lies left and far right is mostly computing.\n"
             "Delay is one way, on every link and in both directions; the rate is that of each "
             "link, in each direction.",
@@ -265,9 +265,9 @@ def draw(rows: Sequence[Row]) -> None:
             quiet_grid(axes)
             axes.minorticks_off()
         left.set_xticks([NO_DELAY_AT, 5, 20, 100], ["0", "5 ms", "20 ms", "100 ms"])
-        right.set_xticks(list(RATES.values()), ["20 kbit/s", "100 kbit/s", "10 Mbit/s", "no limit"])
+        right.set_xticks(list(RATES.values()), ["20 k", "100 k", "10 M", "no limit"])
         left.set_xlabel("one-way delay of a link")
-        right.set_xlabel("rate of a link")
+        right.set_xlabel("rate of a link, bit/s")
         left.set_ylabel("seconds to 1e-7")
         left.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         left.legend(loc="lower right", ncols=2, handlelength=1.6)
