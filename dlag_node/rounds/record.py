@@ -42,7 +42,8 @@ class Record:
     @classmethod
     def from_json(cls, line: str) -> Record:
         """The record that `to_json` wrote."""
-        record = cls(**json.loads(line))
-        if record.waits is not None:
-            record.waits = {int(node): seconds for node, seconds in record.waits.items()}
-        return record
+        values = json.loads(line)
+        waits = values.pop("waits", None)
+        if not isinstance(waits, dict):  # a list, in older folders: how late each was
+            return cls(**values)
+        return cls(**values, waits={int(node): seconds for node, seconds in waits.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import add
 from pathlib import Path
 from typing import ClassVar
@@ -66,6 +67,13 @@ def test_a_record_without_waits_is_written_as_before() -> None:
     assert "waits" not in plain.to_json()
     watched = Record(2, 0, "D", 1, 1, 24, 29, 5, 0.5, 0, 0.0, 0.0, [1, 0], {7: 0.25})
     assert Record.from_json(watched.to_json()) == watched
+
+
+def test_what_an_older_record_says_of_waiting_is_left_out() -> None:
+    watched = Record(2, 0, "D", 1, 1, 24, 29, 5, 0.5, 0, 0.0, 0.0, [1, 0], {7: 0.25})
+    older = watched.to_json().replace('{"7":0.25}', "[0.0,0.25]")
+    assert older != watched.to_json()
+    assert Record.from_json(older) == replace(watched, waits=None)
 
 
 class Silent:
