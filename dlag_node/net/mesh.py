@@ -144,7 +144,7 @@ class MeshNode:
             self._keeper.meet(neighbor, self.links.address_of(neighbor))
         if words.need > self.engine.seq:
             self._ahead[neighbor] = words.need
-        self._news_from = max(self._news_from, words.need + 2)
+        self._news_from = max(self._news_from, self.engine.window.unheard_from(words.need))
         if self._observed is not None and self._begun_at is None and not self.links.down:
             self._observed.ready(self.engine.rounds)
         self._answer(neighbor, words.need)
@@ -237,8 +237,7 @@ class MeshNode:
     def _announce(self) -> bool:
         """Between two rounds: tell all to stop, if there is a wish that they do.
 
-        Not in a frame that a neighbor may have from us without that word, from before a crash: one
-        that is at exchange e has sent none beyond e, so that we were at e + 1 at most.
+        Not in a frame that a neighbor may have from us without that word, from before a crash.
         """
         assert self._begun_at is not None
         why, agreement = self._wish.why(perf_counter() - self._begun_at), self._agreement

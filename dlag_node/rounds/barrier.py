@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from dlag_node.errors import RemoteProtocolError
+from dlag_node.rounds.window import Window
 from dlag_node.wire.frames import Array, Delta, RoundFrame
 
 
 class Barrier:
-    """Holds the frames of exchanges `seq` and `seq + 1`, drops repeats, refuses anything else.
+    """Holds the frames of exchange `seq` and of the one after it, each neighbor's once.
 
-    A neighbor can be one exchange ahead, never two: to go further it needs our frame.
+    What fits is the window's to say.
     """
 
-    def __init__(self, neighbors: Sequence[int]) -> None:
-        self.neighbors = tuple(sorted(neighbors))
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.neighbors = window.neighbors
         self.seq = 0
         self._now: dict[int, RoundFrame] = {}
         self._next: dict[int, RoundFrame] = {}
-        self._known = frozenset(self.neighbors)
-        self.lacking = len(self.neighbors)  # frames of exchange `seq` that are not here yet
+        self.lacking = len(window.due(0))  # frames of exchange `seq` that are not here yet
         self.latest = -1  # who sent the last frame that was not ahead: who was waited for
 
     def begin_at(self, seq: int) -> None:
         """Go on at exchange `seq`, as after a crash: of its frames none is here."""
         self.seq = seq
         self._now, self._next = {}, {}
-        self.lacking = len(self.neighbors)
+        self.lacking = len(self.window.due(seq))
 
     def missing(self) -> list[int]:
         """The neighbors whose frame for exchange `seq` is not here yet."""
-        return [j for j in self.neighbors if j not in self._now]
+        return [j for j in self.window.due(self.seq) if j not in self._now]
 
     def put(self, neighbor: int, frame: RoundFrame) -> bool:
         """Take a neighbor's frame; False for a harmless repeat."""
-        if neighbor not in self._known:
-            raise RemoteProtocolError(
-                f"node {neighbor} sent exchange {frame.seq}, but is no neighbor: "
-                f"expected one of {self.neighbors}"
-            )
-        ahead = frame.seq - self.seq
-        if ahead > 1:
-            raise RemoteProtocolError(
-                f"neighbor {neighbor} sent exchange {frame.seq}, we are at {self.seq}: "
-                "a neighbor can be one ahead, never two"
-            )
+        ahead = self.window.ahead(neighbor, frame.seq, self.seq)
         slot = self._next if ahead else self._now
         if ahead < 0 or neighbor in slot:
             return False
@@ -68,5 +56,5 @@ class Barrier:
         }
         self.seq += 1
         self._now, self._next = self._next, {}
-        self.lacking = len(self.neighbors) - len(self._now)
+        self.lacking = len(self.window.due(self.seq)) - len(self._now)
         return inbox

@@ -14,14 +14,10 @@ from dlag_node.rounds.barrier import Barrier
 from dlag_node.rounds.ledger import Ledger
 from dlag_node.rounds.record import Record
 from dlag_node.rounds.stopping import Stopping
+from dlag_node.rounds.window import Window
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Delta, RoundFrame, Skip
 from dlag_node.wire.limits import MAX_NODES
-
-# A frame of exchange q from a neighbor proves that it has all of ours up to q - 1, and it can be
-# one exchange behind us: two frames an edge are in doubt, never more. Unless it crashes: then it
-# asks from its checkpoint on, and we keep the frames of as many rounds as it may fall back by.
-KEPT_FRAMES = 2
 
 
 @dataclass(slots=True)
@@ -80,7 +76,8 @@ class Engine:
         self.method = method
         self.codec = codec
         self.node = node
-        self.barrier = Barrier(neighbors)
+        self.window = Window(neighbors)
+        self.barrier = Barrier(self.window)
         self.stopping = stopping or Stopping(MAX_NODES)  # no graph has a larger diameter
         self.rounds = 0  # finished
         self.last_record: Record | None = None
@@ -141,16 +138,17 @@ class Engine:
         return outgoing
 
     def frames_from(self, seq: int) -> list[Outgoing]:
-        """Our frames of exchanges `seq` and `seq + 1`, for a neighbor that is at `seq`.
+        """Those of our frames that a neighbor at exchange `seq` takes.
 
-        Its barrier takes no others; one that is further behind asks again when it is there.
+        One that is further behind asks again when it is there.
         """
         oldest = self._kept[0].frame.seq if self._kept else 0
         if seq < oldest:
             raise RemoteProtocolError(
                 f"a neighbor needs exchange {seq}, but we keep only those from {oldest} on"
             )
-        return [each for each in self._kept if seq <= each.frame.seq <= seq + 1]
+        wanted = self.window.wanted(seq)
+        return [each for each in self._kept if each.frame.seq in wanted]
 
     def keep_for(self, back: int) -> None:
         """From now on keep what a neighbor needs that may fall back by `back` rounds."""
@@ -166,7 +164,7 @@ class Engine:
         """
         assert self.between_rounds
         starts = list(self._starts)[-self._back :] if self._back else []
-        oldest = min([*starts, self.seq - KEPT_FRAMES])
+        oldest = min([*starts, self.window.in_doubt(self.seq - 1)])
         kept = tuple(each for each in self._kept if each.frame.seq >= oldest)
         return Saved(self.rounds, self.seq, self._back, tuple(starts), kept, capture(self.stopping))
 
@@ -186,7 +184,7 @@ class Engine:
             self._starts.append(seq)
         kept = self._kept
         kept.append(outgoing)
-        oldest = seq - KEPT_FRAMES + 1
+        oldest = self.window.in_doubt(seq)
         if self._back and self._starts[0] < oldest:
             oldest = self._starts[0]
         while kept[0].frame.seq < oldest:

@@ -9,11 +9,12 @@ import pytest
 
 from dlag_node.errors import RemoteProtocolError
 from dlag_node.rounds import Barrier
+from dlag_node.rounds.window import Window
 from dlag_node.wire import Delta, RoundFrame, Skip
 
 
 def barrier_at(seq: int, neighbors: tuple[int, ...] = (1, 4)) -> Barrier:
-    barrier = Barrier(neighbors)
+    barrier = Barrier(Window(neighbors))
     while barrier.seq < seq:
         for j in neighbors:
             barrier.put(j, Skip(barrier.seq))
@@ -72,7 +73,7 @@ def test_anything_else_is_refused_and_changes_nothing(
 
 
 def test_the_inbox_is_in_ascending_id_whatever_came_first() -> None:
-    barrier = Barrier([9, 2, 5])
+    barrier = Barrier(Window([9, 2, 5]))
     vector = np.ones(2)
     for j, frame in ((9, Skip(0)), (2, Delta(0, vector)), (5, Skip(0))):
         assert barrier.lacking
@@ -86,7 +87,7 @@ def test_the_inbox_is_in_ascending_id_whatever_came_first() -> None:
 
 
 def test_what_was_one_ahead_is_there_after_opening() -> None:
-    barrier = Barrier([1, 4])
+    barrier = Barrier(Window([1, 4]))
     early = np.ones(2)
     barrier.put(4, Delta(1, early))
     barrier.put(4, Skip(0))
@@ -100,7 +101,7 @@ def test_what_was_one_ahead_is_there_after_opening() -> None:
 
 
 def test_a_node_without_neighbors_waits_for_nobody() -> None:
-    barrier = Barrier([])
+    barrier = Barrier(Window([]))
     assert not barrier.lacking
     assert barrier.open() == {}
     assert not barrier.lacking
