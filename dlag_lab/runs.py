@@ -36,7 +36,7 @@ from dlag_lab.referee import Measurement, Referee
 from dlag_lab.result import RunResult
 from dlag_lab.resuming import check_resumable
 from dlag_lab.running import StopBell, running
-from dlag_lab.simulate import Simulator, engines_of, problems_of, stop
+from dlag_lab.simulate import Simulator, engines_of, problems_of
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import page_address
@@ -182,9 +182,9 @@ class Run:
             self._count(engine.node, record.age, record.deltas, record.skips)
             self._show(referee)
             if bell.rung:
-                stop(engine, "asked")
+                simulator.stop(engine.node, "asked")
             elif limit is not None and perf_counter() - started >= limit:
-                stop(engine, "max-seconds")
+                simulator.stop(engine.node, "max-seconds")
 
         simulator.run(referee, records=self.folder.path / "nodes", finished=finished)
         return {"seconds": perf_counter() - started, "ended": simulator.ended}

@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from coordinator.plan import Plan
 from dlag_lab.referee import Judge
 from dlag_node.problems import Problem
-from dlag_node.rounds import Engine
+from dlag_node.rounds import Engine, RoundEnded
+from dlag_node.rounds.course import Course
 from dlag_node.rounds.leaving import model_of, model_path
 from dlag_node.rounds.recorder import Recorder
 from dlag_node.rounds.state_folder import Place
 from dlag_node.rounds.worker import engine_for, problem_of
 from dlag_node.wire.control import Report
 from dlag_node.wire.frames import RoundFrame
+from dlag_node.wire.observing import Horizon
 
 Array = NDArray[np.float64]
 
@@ -42,19 +44,13 @@ class _Arrival:
 _Event = _Arrival | int  # a frame arrives, or a node may advance
 
 
-def stop(engine: Engine, why: str) -> None:
-    """Let a node that has just finished a round tell all others to stop."""
-    agreement = engine.stopping.agreement
-    if not agreement.known:
-        agreement.announce(why)
-
-
 class Simulator:
     """All engines of a run, driven in one process."""
 
     def __init__(self, plan: Plan, *, shuffle: int | None = None) -> None:
         seats = seats_of(plan, [""] * plan.nodes)
         self.engines = [engine for _, engine in seats]
+        self._courses = [Course(engine, Horizon(0, final=False)) for engine in self.engines]
         self._told = [(place.enrol, place.assignment) for place, _ in seats]
         self._events: deque[_Event] = deque()
         self._random = None if shuffle is None else random.Random(shuffle)
@@ -62,7 +58,11 @@ class Simulator:
     @property
     def ended(self) -> str:
         """Why there was no further round."""
-        return self.engines[0].stopping.agreement.why or "rounds"
+        return self._courses[0].ended
+
+    def stop(self, node: int, why: str) -> None:
+        """Let a node that has just finished a round tell all others to stop."""
+        self._courses[node].stop(why)
 
     def run(
         self,
@@ -80,10 +80,11 @@ class Simulator:
         ]
         try:
             while True:
-                horizon = referee.horizon
+                for course in self._courses:
+                    course.horizon = referee.horizon
                 self._events.extend(range(len(self.engines)))
                 while self._events:
-                    engine = self._step(horizon.rounds)
+                    engine = self._step()
                     if engine is None:
                         continue
                     recorder = recorders[engine.node]
@@ -92,7 +93,7 @@ class Simulator:
                         recorder.write(record, engine.method.theta)
                     referee.take(engine.node, engine.method.theta[None, :])
                     finished(engine)
-                if horizon.final or self.engines[0].stopping.agreement.over:
+                if self._courses[0].over:
                     if records is not None:
                         self._leave_models(records)
                     return [engine.method.theta for engine in self.engines]
@@ -106,19 +107,18 @@ class Simulator:
             model = model_of(enrol, assignment, engine.method.theta, rounds=engine.rounds)
             model.save(model_path(folder, enrol.node))
 
-    def _step(self, horizon: int) -> Engine | None:
+    def _step(self) -> Engine | None:
         """One event; returns the engine that finished a round by it, if one did."""
         event = self._pick()
         if isinstance(event, _Arrival):
             self.engines[event.receiver].deliver(event.sender, event.frame)
             event = event.receiver
         engine = self.engines[event]
-        reached = engine.rounds >= horizon or engine.stopping.agreement.over
-        if not engine.ready or (engine.between_rounds and reached):
+        if not self._courses[event].may_advance:
             return None
         outgoing = engine.advance()
         self._events.append(engine.node)  # it may be able to go on at once
-        if outgoing is None:
+        if isinstance(outgoing, RoundEnded):
             return engine
         for neighbor in engine.barrier.neighbors:
             self._events.append(_Arrival(engine.node, neighbor, outgoing.frame_for(neighbor)))

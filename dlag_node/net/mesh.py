@@ -20,11 +20,13 @@ from dlag_node.net.opening import Opening
 from dlag_node.net.waits import Waits
 from dlag_node.net.wish import Wish
 from dlag_node.net.witness import Witness
-from dlag_node.rounds import Engine, Outgoing
+from dlag_node.rounds import Engine, Outgoing, RoundEnded
+from dlag_node.rounds.course import Course
 from dlag_node.rounds.keeper import Keeper
 from dlag_node.rounds.recorder import Recorder
 from dlag_node.wire.control import Unopened
 from dlag_node.wire.frames import Abort, Done, Frame, Hello, Need, Refuse
+from dlag_node.wire.observing import Horizon
 
 log = logging.getLogger(__name__)
 
@@ -56,13 +58,13 @@ class MeshNode:
     ) -> None:
         self.engine = engine
         self.links = links
-        self._agreement = engine.stopping.agreement
         self.seconds = 0.0  # of the rounds alone
         self._limit = rounds
         # a watched node goes nowhere before the laboratory has spoken
-        self._horizon, self._final = (rounds, True) if observed is None else (0, False)
+        horizon = Horizon(rounds, final=True) if observed is None else Horizon(0, final=False)
         if finished:  # in an earlier life: what is left is to say goodbye
-            self._horizon, self._final = engine.rounds, True
+            horizon = Horizon(engine.rounds, final=True)
+        self._course = Course(engine, horizon)
         self._timeout = neighbor_timeout
         self._wish = wish or Wish()
         self._recorder = recorder
@@ -73,7 +75,6 @@ class MeshNode:
         self._last_words = LastWords(links, engine.barrier.neighbors)
         self._done: set[int] = set() if keeper is None else keeper.done
         self._ahead: dict[int, int] = {}  # neighbors that are further than we are, and where
-        self._news_from = 0  # the exchange from which on no neighbor can have a frame of ours
         self._lasting: set[int] = set()  # neighbors that come back when they crash
         self._said_goodbye = False
         self._waits = Waits()
@@ -114,7 +115,7 @@ class MeshNode:
     @property
     def ended(self) -> str:
         """Why there was no further round."""
-        return self._agreement.why or "rounds"
+        return self._course.ended
 
     def control(self, neighbor: int, frame: Frame) -> None:
         """A frame from a neighbor that is none of a round's."""
@@ -144,7 +145,7 @@ class MeshNode:
             self._keeper.meet(neighbor, self.links.address_of(neighbor))
         if words.need > self.engine.seq:
             self._ahead[neighbor] = words.need
-        self._news_from = max(self._news_from, self.engine.window.unheard_from(words.need))
+        self._course.meet(words.need)
         if self._observed is not None and self._begun_at is None and not self.links.down:
             self._observed.ready(self.engine.rounds)
         self._answer(neighbor, words.need)
@@ -160,9 +161,8 @@ class MeshNode:
         if self._computing.busy or self._over.done():
             return
         try:
-            engine = self.engine
             for _ in range(_PUMPS_AT_MOST):
-                while self._may_begin() if engine.between_rounds else not engine.barrier.lacking:
+                while self._may_begin() if self.engine.between_rounds else self._course.may_advance:
                     if self._computing.heavy:
                         self._advance_in_thread()
                         return
@@ -176,15 +176,10 @@ class MeshNode:
 
     def _may_begin(self) -> bool:
         """Whether another round is granted; the first one waits until every link is up."""
-        if self.engine.rounds >= self._horizon and not self._final:
+        if self._course.reached and not self._course.horizon.final:
             self._listen()
         begun = self._begun_at is not None or not self.links.down
-        return begun and not self._reached
-
-    @property
-    def _reached(self) -> bool:
-        """Whether this is as far as we may go, or as all have agreed to."""
-        return self.engine.rounds >= self._horizon or self._agreement.over
+        return begun and self._course.may_advance
 
     def _advance(self) -> None:
         if self._begun_at is None:
@@ -208,11 +203,11 @@ class MeshNode:
             return
         self._pump()
 
-    def _after(self, outgoing: Outgoing | None) -> None:
+    def _after(self, outgoing: Outgoing | RoundEnded) -> None:
         self._need_after = _NEED_AFTER
         if self._waits.said:
             self._waits.over()
-        if outgoing is not None:
+        if isinstance(outgoing, Outgoing):
             if outgoing.to is None:
                 self.links.broadcast(outgoing.raw)
             else:
@@ -220,8 +215,7 @@ class MeshNode:
             if self._ahead:
                 self._catch_up()
             return
-        record, theta = self.engine.last_record, self.engine.method.theta
-        assert record is not None
+        record, theta = outgoing.record, self.engine.method.theta
         if self._witness is not None:
             self._witness.take(record)
         if self._recorder is not None:
@@ -232,19 +226,13 @@ class MeshNode:
         if announced:
             self._save()  # in both slots: what was told from outside no one can compute again
         if self._observed is not None:
-            self._observed.take(record, theta, flush=self._reached)
+            self._observed.take(record, theta, flush=self._course.reached)
 
     def _announce(self) -> bool:
-        """Between two rounds: tell all to stop, if there is a wish that they do.
-
-        Not in a frame that a neighbor may have from us without that word, from before a crash.
-        """
+        """Between two rounds: tell all to stop, if there is a wish that they do."""
         assert self._begun_at is not None
-        why, agreement = self._wish.why(perf_counter() - self._begun_at), self._agreement
-        if why is None or agreement.known or self.engine.seq < self._news_from:
-            return False
-        agreement.announce(why)
-        return True
+        why = self._wish.why(perf_counter() - self._begun_at)
+        return why is not None and self._course.stop(why)
 
     def _catch_up(self) -> None:
         """We have fallen back, and they have sent this exchange's frame long ago: ask at once."""
@@ -274,13 +262,11 @@ class MeshNode:
         assert self._observed is not None
         word = self._observed.horizon()
         if word is not None:
-            self._horizon, self._final = min(word.rounds, self._limit), word.final
+            self._course.horizon = Horizon(min(word.rounds, self._limit), word.final)
 
     def _maybe_leave(self) -> None:
         """After the last round: say Done, and leave when every neighbor has said it too."""
-        if not (self._reached and self.engine.between_rounds):
-            return
-        if not (self._final or self._agreement.over):
+        if not self._course.over:
             return
         if not self._said_goodbye:
             self._said_goodbye = True
@@ -343,7 +329,7 @@ class MeshNode:
                 self.links.greet(neighbor)
             else:
                 self.links.send(neighbor, Need(self.engine.seq))
-        if waited > _LABORATORY_AFTER and not self._final:
+        if waited > _LABORATORY_AFTER and not self._course.horizon.final:
             # perhaps the neighbor waits for its word, and it is a new one that lacks ours
             self._wait_for_laboratory()
 

@@ -45,6 +45,13 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundEnded:
+    """A round is finished: the method is whole, and this is what the round cost."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """An engine between two rounds, without its method."""
 
@@ -59,8 +66,8 @@ class Saved:
 class Engine:
     """Drives one worker's method through its exchanges; the simulator and the network share it.
 
-    Between two rounds the method is whole: `advance` returns None there, `last_record` is new,
-    and whoever drives decides whether `advance` is called again.
+    Between two rounds, after a `RoundEnded`, the method is whole, and whoever drives decides
+    whether `advance` is called again.
     """
 
     def __init__(
@@ -80,7 +87,7 @@ class Engine:
         self.barrier = Barrier(self.window)
         self.stopping = stopping or Stopping(MAX_NODES)  # no graph has a larger diameter
         self.rounds = 0  # finished
-        self.last_record: Record | None = None
+        self.last_record: Record | None = None  # of the last finished round
         self._ledger = Ledger(node, self.barrier.neighbors)
         self._flow: Flow[RoundReport] | None = None
         self.between_rounds = True  # the method is whole: no round has begun since the last ended
@@ -107,8 +114,8 @@ class Engine:
         """Take a neighbor's frame; cheap. False for a harmless repeat."""
         return self.barrier.put(neighbor, frame)
 
-    def advance(self) -> Outgoing | None:
-        """Run the method to its next exchange and return our frame, or None at a round's end.
+    def advance(self) -> Outgoing | RoundEnded:
+        """Run the method to its next exchange and return our frame, or to the end of its round.
 
         Heavy: the method computes in here.
         """
@@ -130,8 +137,7 @@ class Engine:
                 exchange = self._flow.send(self.barrier.open())
         except StopIteration as end:
             self._spend(started)
-            self._end_round(end.value)
-            return None
+            return RoundEnded(self._end_round(end.value))
         outgoing = self._frame(exchange)
         self._keep(outgoing)
         self._spend(started)
@@ -195,14 +201,15 @@ class Engine:
         self.advance_seconds = self.progress_at - started
         self._ledger.compute += self.advance_seconds
 
-    def _end_round(self, report: object) -> None:
+    def _end_round(self, report: object) -> Record:
         if not isinstance(report, RoundReport):
             raise LocalProtocolError(f"a round returned {report!r:.60}")
-        self.last_record = self._ledger.close(self.rounds, report)
+        self.last_record = record = self._ledger.close(self.rounds, report)
         self.rounds += 1
         self.stopping.close(self.method.theta)
         self._flow = None
         self.between_rounds = True
+        return record
 
     @property
     def _word(self) -> int:

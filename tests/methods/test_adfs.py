@@ -19,7 +19,7 @@ from dlag_node.methods.adfs import Adfs
 from dlag_node.methods.augmented import Law, law_of
 from dlag_node.methods.worker import Everyone
 from dlag_node.problems import Array
-from dlag_node.rounds import Engine
+from dlag_node.rounds import Engine, Outgoing, RoundEnded
 from tests.methods.matrix_form import Shards, shards_of
 from tests.methods.plans import heart_plan, simulate, small_plan
 from tests.paper.runs import TARGET, instance_R
@@ -149,13 +149,13 @@ def run_rounds(engines: list[Engine], rounds: int) -> None:
     """Everybody speaks, then everybody hears."""
     for _ in range(rounds):
         spoken = [engine.advance() for engine in engines]
-        while spoken[0] is not None:
+        while isinstance(spoken[0], Outgoing):
             for engine, outgoing in zip(engines, spoken, strict=True):
-                assert outgoing is not None
+                assert isinstance(outgoing, Outgoing)
                 for j in engine.barrier.neighbors:
                     engines[j].deliver(engine.node, outgoing.frame_for(j))
             spoken = [engine.advance() for engine in engines]
-        assert spoken == [None] * len(engines)
+        assert all(isinstance(each, RoundEnded) for each in spoken)
 
 
 @pytest.mark.parametrize("problem", ["logistic", "ridge"])

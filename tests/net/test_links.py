@@ -17,7 +17,7 @@ import pytest_asyncio
 import zmq
 
 from dlag_node.errors import RemoteProtocolError
-from dlag_node.rounds import Engine
+from dlag_node.rounds import Engine, Outgoing
 from dlag_node.wire import PROTOCOL, Abort, Delta, Frame, Hello, Need, Refuse, Skip, Welcome, Who
 from tests.net.ends import CODEC, CONFIG, DEADLINE, DIM, LIMIT, RUN, End, Street, hello
 from tests.rounds.scripts import Mixing
@@ -368,7 +368,7 @@ async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
                     continue
                 moved = True
                 outgoing = engine.advance()
-                if outgoing is None:
+                if not isinstance(outgoing, Outgoing):
                     continue
                 end.links.deal(outgoing.raw_for)
                 replay(end, engine)

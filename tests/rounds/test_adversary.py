@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 )
 
 from dlag_node.errors import RemoteProtocolError
-from dlag_node.rounds import Engine
+from dlag_node.rounds import Engine, Outgoing
 from dlag_node.wire import Delta, Skip
 from dlag_node.wire.codec import Codec
 from tests.rounds.scripts import DIM, Mixing
@@ -36,7 +36,7 @@ def run_in_order(engines: list[Engine], rounds: int) -> None:
     while any(engine.rounds < rounds for engine in engines):
         spoken = [engine.advance() if engine.rounds < rounds else None for engine in engines]
         for engine, outgoing in zip(engines, spoken, strict=True):
-            if outgoing is not None:
+            if isinstance(outgoing, Outgoing):
                 for j in engine.barrier.neighbors:
                     engines[j].deliver(engine.node, outgoing.frame_for(j))
 
@@ -84,7 +84,7 @@ class Adversary(RuleBasedStateMachine):
         if engine.rounds >= self.rounds or not engine.ready:
             return False
         outgoing = engine.advance()
-        if outgoing is not None:
+        if isinstance(outgoing, Outgoing):
             for j in engine.barrier.neighbors:
                 self.send(node, j, outgoing.raw_for(j))
         return True

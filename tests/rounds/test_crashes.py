@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 
 from dlag_node.errors import RemoteProtocolError
-from dlag_node.rounds import Engine, Record
+from dlag_node.rounds import Engine, Record, RoundEnded
 from dlag_node.rounds.checkpoint import freeze, thaw
 from dlag_node.rounds.slots import SLOTS
 from dlag_node.wire import Delta, Skip
@@ -79,9 +79,8 @@ class Crashing(RuleBasedStateMachine):
         if not engine.ready or (engine.between_rounds and engine.rounds == len(self.counts)):
             return False
         outgoing = engine.advance()
-        if outgoing is None:
-            assert engine.last_record is not None
-            self.check(engine.last_record)
+        if isinstance(outgoing, RoundEnded):
+            self.check(outgoing.record)
             if engine.rounds % self.every[node] == 0:
                 self.save(node)
         else:

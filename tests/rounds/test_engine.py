@@ -11,7 +11,7 @@ import pytest
 
 from dlag_node.errors import LocalProtocolError, RemoteProtocolError
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
-from dlag_node.rounds import Engine, Record
+from dlag_node.rounds import Engine, Outgoing, Record, RoundEnded
 from dlag_node.wire import Delta, Skip
 from dlag_node.wire.codec import Codec
 from tests.rounds.scripts import DIM, Script, Scripted
@@ -91,7 +91,7 @@ def test_the_bytes_counted_are_the_bytes_of_the_frames() -> None:
         raws = []
         for _ in range(2):
             outgoing = engine.advance()
-            assert outgoing is not None
+            assert isinstance(outgoing, Outgoing)
             raws.append(outgoing.raw)
             neighbors_skip(engine)
         engine.advance()
@@ -109,11 +109,11 @@ def test_time_is_split_into_computing_and_waiting() -> None:
 
 def test_a_round_without_exchanges_ends_at_once() -> None:
     engine = engine_of([[], [], [5.0]])
-    assert engine.advance() is None
-    assert engine.advance() is None
+    assert isinstance(engine.advance(), RoundEnded)
+    assert isinstance(engine.advance(), RoundEnded)
     assert (engine.rounds, engine.seq) == (2, 0)
     outgoing = engine.advance()
-    assert outgoing is not None
+    assert isinstance(outgoing, Outgoing)
     assert outgoing.frame.seq == 0
 
 
@@ -129,7 +129,7 @@ def test_the_engine_is_ready_between_rounds_and_when_the_barrier_is_whole() -> N
     assert not engine.deliver(1, Skip(0))
     assert engine.deliver(4, Delta(0, np.ones(DIM)))
     assert engine.ready
-    assert engine.advance() is None
+    assert isinstance(engine.advance(), RoundEnded)
     assert engine.between_rounds
     assert (engine.rounds, engine.seq) == (1, 1)
 
@@ -151,7 +151,7 @@ def test_a_frame_for_the_next_round_may_come_before_it_begins() -> None:
 def test_a_payload_is_given_away_read_only() -> None:
     engine = engine_of([[1.0]])
     outgoing = engine.advance()
-    assert outgoing is not None
+    assert isinstance(outgoing, Outgoing)
     assert isinstance(outgoing.frame, Delta)
     assert isinstance(engine.method, Scripted)
     (sent,) = engine.method.sent
@@ -180,7 +180,7 @@ def test_a_vector_for_some_is_a_skip_for_the_others_and_counted_by_edge() -> Non
     heard = []
     for seq in range(4):
         outgoing = engine.advance()
-        assert outgoing is not None
+        assert isinstance(outgoing, Outgoing)
         assert engine.frames_from(seq) == [outgoing]  # kept with both of its frames
         frames = {j: outgoing.frame_for(j) for j in NEIGHBORS}
         for j, frame in frames.items():
@@ -254,4 +254,4 @@ def test_a_refused_frame_leaves_the_engine_as_it_was() -> None:
         engine.deliver(7, Skip(0))
     assert not engine.ready
     assert engine.deliver(1, Skip(0))
-    assert engine.advance() is None
+    assert isinstance(engine.advance(), RoundEnded)

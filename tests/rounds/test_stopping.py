@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from dlag_node.methods import METHODS
-from dlag_node.rounds import Engine, Record
+from dlag_node.rounds import Engine, Outgoing, Record, RoundEnded
 from dlag_node.rounds.stopping import REST_ROUNDS, Stillness, Stopping
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Skip
@@ -67,16 +67,16 @@ def test_the_word_is_on_the_first_frame_of_a_round_and_costs_nothing_while_there
     for k in range(14):
         for engine in (plain, watched):
             first = engine.advance()
-            assert first is not None
+            assert isinstance(first, Outgoing)
             word = first.frame.word
             assert word == (0 if engine is plain or k <= REST_ROUNDS else 1)
             assert len(first.raw) == 3 + (1 if word else 0)
             engine.deliver(1, Skip(engine.seq))
             second = engine.advance()
-            assert second is not None
+            assert isinstance(second, Outgoing)
             assert (second.frame.word, len(second.raw)) == (0, 5 + 8 * DIM)
             engine.deliver(1, Skip(engine.seq))
-            assert engine.advance() is None
+            assert isinstance(engine.advance(), RoundEnded)
     # the neighbor tells nothing, so that the count stays at 1
     assert watched.last_record is not None
     assert plain.last_record is not None

@@ -12,7 +12,7 @@ import pytest
 
 from dlag_lab.folder import RunFolder
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
-from dlag_node.rounds import Engine
+from dlag_node.rounds import Engine, RoundEnded
 from dlag_node.rounds.record import SENT, Record
 from dlag_node.rounds.tally import Tally
 from dlag_node.wire.codec import Codec
@@ -103,13 +103,13 @@ def test_waiting_is_counted_for_whoever_came_last() -> None:
     now[0] = 4.0
     assert engine.deliver(1, Skip(0))
     assert not engine.deliver(5, Skip(0))  # a repeat does not make it the last
-    assert engine.advance() is None
+    assert isinstance(engine.advance(), RoundEnded)
     assert engine.waits == {1: 4.0, 2: 0.0, 5: 0.0}
     engine.advance()
     now[0] = 4.5
     assert engine.deliver(1, Skip(1))
     assert engine.deliver(2, Skip(1))
-    assert engine.advance() is None
+    assert isinstance(engine.advance(), RoundEnded)
     assert engine.waits == {1: 4.0, 2: 0.5, 5: 0.0}
     assert engine.last_record is not None
     assert engine.last_record.wait == 0.5
