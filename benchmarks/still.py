@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from time import perf_counter
 
 import zmq
 from turns import Seat, Span
 
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
-from dlag_node.net.mesh import MeshNode
+from dlag_node.net.node_state import NodeState
+from dlag_node.net.router import Router
+from dlag_node.net.shell import Shell
 from dlag_node.net.witness import Witness
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import Keeper
@@ -61,33 +65,32 @@ async def take_part(
     """
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     codec = Codec(seat.vector.size)
-    links = Links(context, LOOPBACK, limit=codec.frame_limit, keys=keys)
-    seat.meet(links.address, None if keys is None else keys.public)
+    router = Router(context, LOOPBACK, limit=codec.frame_limit, keys=keys)
+    seat.meet(router.address, None if keys is None else keys.public)
     engine = Engine(method, node=seat.node, neighbors=seat.neighbors, codec=codec)
-    stack = ExitStack()
-    witness = None if shown is None else shown(engine, links, context, stack)
-    node = MeshNode(
+    state = NodeState(
         engine,
-        links,
         rounds=seat.rounds,
         neighbor_timeout=30.0,
-        keeper=keeper,
-        witness=witness,
+        checkpoint=0 if keeper is None else keeper.every,
+        now=perf_counter(),
     )
-    await links.open(
+    introduction = Introduction(
         node=seat.node,
         run="benchmark",
         config="rounds",
-        codec=codec,
-        peers=[Peer(j, seat.addresses[j], 0.0, seat.keys[j]) for j in seat.neighbors],
         position=lambda: engine.seq,
-        deliver=engine.deliver,
-        control=node.control,
-        opened=node.opened,
         back=0 if keeper is None else keeper.back,
+        address=router.address,
     )
-    await node.run()
+    peers = [Peer(j, seat.addresses[j], 0.0, seat.keys[j]) for j in seat.neighbors]
+    links = Links(router, introduction, peers, codec, state)
+    stack = ExitStack()
+    witness = None if shown is None else shown(engine, links, context, stack)
+    shell = Shell(state, router, links, keeper=keeper, witness=witness)
+    await links.call()
+    await shell.run()
     seat.leave(method.span)
     stack.close()
-    links.close()
+    router.close()
     context.term()

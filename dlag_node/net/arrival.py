@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 
 import zmq
 
@@ -11,7 +12,7 @@ from dlag_node.data.held import Holding
 from dlag_node.errors import ConfigError, RemoteProtocolError
 from dlag_node.net.bootstrap import Bootstrap, Forgotten
 from dlag_node.net.credentials import Credentials
-from dlag_node.net.links import Links
+from dlag_node.net.router import Router
 from dlag_node.net.settings import NodeSettings
 from dlag_node.net.sockets import Socket, port_of, reached_at, resolved
 from dlag_node.problems import Problem
@@ -21,6 +22,16 @@ from dlag_node.wire.control import FromNode
 from dlag_node.wire.limits import MAX_VECTORS, frame_limit
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A node's place in a run."""
+
+    place: Place
+    problem: Problem  # f_i
+    router: Router  # where it listens
+    address: str  # at which neighbors reach it
 
 
 class Arrival:
@@ -40,7 +51,7 @@ class Arrival:
         self._folder = folder
         self._keys = None if credentials is None else credentials.keys
         self._coordinator: Bootstrap | None = None
-        self._links: Links | None = None  # our socket, once we know how long its frames may be
+        self._router: Router | None = None  # once we know how long its frames may be
         if settings.coordinator is not None:
             self._coordinator = Bootstrap(
                 context,
@@ -51,8 +62,8 @@ class Arrival:
             )
             stack.callback(self._coordinator.close)
 
-    async def place(self) -> tuple[Place, Problem, Links, str]:
-        """Our place, our f_i, our socket, and the address at which neighbors reach it."""
+    async def place(self) -> Arrived:
+        """Join, or come back."""
         place = None if self._folder is None else self._folder.place()
         if place is None:
             return await self._join()
@@ -68,7 +79,7 @@ class Arrival:
         if self._coordinator is not None:
             self._coordinator.fail(reason)
 
-    async def _join(self) -> tuple[Place, Problem, Links, str]:
+    async def _join(self) -> Arrived:
         coordinator = self._coordinator
         if coordinator is None:
             raise ConfigError(
@@ -82,31 +93,29 @@ class Arrival:
             except Forgotten as exc:
                 log.warning("%s: it has begun anew, and so do we", exc)
 
-    async def _take_place(
-        self, coordinator: Bootstrap, own: Holding | None
-    ) -> tuple[Place, Problem, Links, str]:
+    async def _take_place(self, coordinator: Bootstrap, own: Holding | None) -> Arrived:
         said = None if own is None else own.summary
         enrol, shard = await coordinator.join(self._settings.node, said)
         problem = problem_of(enrol, shard if own is None else own.table)
         log.info("node %d: %d samples, %d features", enrol.node, problem.samples, enrol.dim)
-        links = self._links = self._links or self._listen(problem)
-        if links.limit != _limit(problem):
+        router = self._router = self._router or self._listen(problem)
+        if router.limit != _limit(problem):
             raise RemoteProtocolError(
                 f"the coordinator came back with {problem.dim} features, and had another number "
                 "before: start this node again"
             )
-        address = self._settings.advertise or reached_at(links.address, coordinator.endpoint)
+        address = self._settings.advertise or reached_at(router.address, coordinator.endpoint)
         log.info("neighbors reach us at %s", address)
         assignment = await coordinator.report(problem, address, held=own is not None)
-        place = Place(enrol, assignment, shard if own is None else own.file, links.address)
+        place = Place(enrol, assignment, shard if own is None else own.file, router.address)
         if self._folder is not None:
             self._folder.write_place(place)
-        return place, problem, links, address
+        return Arrived(place, problem, router, address)
 
-    async def _come_back(self, place: Place) -> tuple[Place, Problem, Links, str]:
+    async def _come_back(self, place: Place) -> Arrived:
         log.info("node %d again, by %s", place.enrol.node, self._settings.state)
         problem = problem_of(place.enrol, place.samples())
-        links = self._listen(problem, place.bound)
+        router = self._listen(problem, place.bound)
         endpoint = None
         if self._coordinator is not None:
             try:
@@ -120,11 +129,11 @@ class Arrival:
                 endpoint = await resolved(place.assignment.peers[0].address)
         address = self._settings.advertise
         if address is None:
-            address = links.address if endpoint is None else reached_at(links.address, endpoint)
+            address = router.address if endpoint is None else reached_at(router.address, endpoint)
         log.info("neighbors reach us at %s", address)
-        return place, problem, links, address
+        return Arrived(place, problem, router, address)
 
-    def _listen(self, problem: Problem, before: str | None = None) -> Links:
+    def _listen(self, problem: Problem, before: str | None = None) -> Router:
         """Our socket: where we were `before`, if any port will do and that one is still free.
 
         The address comes before the assignment, and with it before the method and its width.
@@ -133,9 +142,9 @@ class Arrival:
         if before is not None and bind.endswith(":*"):
             again = f"{bind[:-1]}{port_of(before)}"
         limit = _limit(problem)
-        links = Links(self._context, bind, limit=limit, rather=again, keys=self._keys)
-        self._stack.callback(links.close)
-        return links
+        router = Router(self._context, bind, limit=limit, rather=again, keys=self._keys)
+        self._stack.callback(router.close)
+        return router
 
 
 def _limit(problem: Problem) -> int:

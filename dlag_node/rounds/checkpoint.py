@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,7 +63,7 @@ def freeze(
     owner: Owner,
     *,
     finished: bool = False,
-    done: frozenset[int] = frozenset(),
+    done: Set[int] = frozenset(),
     moved: Mapping[int, str] | None = None,
 ) -> bytes:
     """The body of a checkpoint of this engine, which is between two rounds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from dlag_node.errors import ConfigError
 from dlag_node.rounds.checkpoint import Checkpoint, Owner, freeze, thaw
@@ -18,9 +18,9 @@ DEFAULT_EVERY = 10
 
 
 class Keeper:
-    """Saves an engine every `every` rounds, before a frame of the next round leaves.
+    """Saves an engine, with what the mesh around it must not forget.
 
-    `done` and `moved` belong to the mesh around the engine, and are saved with it.
+    That is due every `every` rounds, before a frame of the next round leaves.
     """
 
     def __init__(
@@ -34,17 +34,16 @@ class Keeper:
         if not 1 <= every <= MAX_EVERY:
             raise ConfigError(f"checkpoint every {every} rounds: expected 1 to {MAX_EVERY}")
         self.folder = folder
-        self.done: set[int] = set()  # neighbors that have said goodbye
+        self.every = every
         self.moved: dict[int, str] = {}  # neighbors' addresses that the assignment does not have
         self.saved_rounds = 0
         self._owner = owner
         self._addresses = dict(addresses or {})
-        self._every = every
 
     @property
     def back(self) -> int:
         """Rounds that this node may fall back by: should the newer checkpoint be unreadable too."""
-        return SLOTS * self._every
+        return SLOTS * self.every
 
     @property
     def durable(self) -> bool:
@@ -69,20 +68,16 @@ class Keeper:
         found = self.folder.slots.newest(lambda body: thaw(body, self._owner, engine.codec))
         if found is not None:
             found.into(engine)
-            self.done |= found.done
             self.moved |= found.moved
             self._addresses |= found.moved
             self.saved_rounds = engine.rounds
         return found
 
-    def due(self, engine: Engine) -> bool:
-        """Whether the round that has just ended is to be saved."""
-        return engine.rounds % self._every == 0
+    def save(self, engine: Engine, *, finished: bool = False, done: Set[int] = frozenset()) -> None:
+        """Write a checkpoint; when this returns, what it leads to may be told.
 
-    def save(self, engine: Engine, *, finished: bool = False) -> None:
-        """Write a checkpoint; when this returns, what it leads to may be told."""
-        body = freeze(
-            engine, self._owner, finished=finished, done=frozenset(self.done), moved=self.moved
-        )
+        `done` are the neighbors that have said goodbye.
+        """
+        body = freeze(engine, self._owner, finished=finished, done=done, moved=self.moved)
         self.folder.slots.save(body)
         self.saved_rounds = engine.rounds

@@ -16,11 +16,25 @@ import numpy as np
 import zmq
 
 from dlag_node.errors import CheckpointRefused, RemoteProtocolError
+from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
+from dlag_node.net.router import Router
 from dlag_node.rounding import FORM_OF_CODE
 from dlag_node.rounds import Engine
 from dlag_node.rounds.checkpoint import Owner, freeze, seal, thaw, unseal
-from dlag_node.wire import PROTOCOL, Abort, Delta, Done, Frame, Hello, Need, Refuse, Skip, Who
+from dlag_node.wire import (
+    PROTOCOL,
+    Abort,
+    Delta,
+    Done,
+    Frame,
+    Hello,
+    Need,
+    Refuse,
+    RoundFrame,
+    Skip,
+    Who,
+)
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import FROM_COORDINATOR, FROM_NODE, Join, Peer
 from dlag_node.wire.limits import MAX_CONTROL_BYTES
@@ -79,29 +93,27 @@ class Scene:
 
     def __init__(self) -> None:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self.links = Links(self._context, "tcp://127.0.0.1:*", limit=CODEC.frame_limit)
+        self._router = Router(self._context, "tcp://127.0.0.1:*", limit=CODEC.frame_limit)
         self.delivered = 0
         self.frames = 0
-        asyncio.run(self._open())
+        peers = [Peer(j, "tcp://127.0.0.1:1", 0.5, KEY) for j in (CALLED, CALLER)]
+        introduction = Introduction(2, RUN, CONFIG, lambda: 0, 0, self._router.address)
+        self.links = Links(self._router, introduction, peers, CODEC, self)
+        asyncio.run(self.links.call())
         self._ours = self.links._links[CALLED].ours
         assert self._ours is not None
 
-    async def _open(self) -> None:
-        peers = [Peer(j, "tcp://127.0.0.1:1", 0.5, KEY) for j in (CALLED, CALLER)]
-        await self.links.open(
-            node=2,
-            run=RUN,
-            config=CONFIG,
-            codec=CODEC,
-            peers=peers,
-            position=lambda: 0,
-            deliver=self._take,
-            control=self._take,
-            opened=lambda *_: None,
-        )
-
-    def _take(self, _: int, __: Frame) -> None:
+    def frame(self, _: int, __: RoundFrame) -> None:
         self.delivered += 1
+
+    def control(self, _: int, __: Frame) -> None:
+        self.delivered += 1
+
+    def opened(self, _: int, __: Hello) -> None:
+        pass
+
+    def lost(self, _: int) -> None:
+        pass
 
     def hear(self, raw: bytes) -> None:
         """One message: its first byte says on which connection it comes, and with which key."""
@@ -125,7 +137,7 @@ class Scene:
             links._take(links._links[CALLER], b"\0known", raw)
 
     def close(self) -> None:
-        self.links.close()
+        self._router.close()
         self._context.destroy(linger=0)
 
 

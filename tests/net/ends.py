@@ -9,11 +9,13 @@ from contextlib import suppress
 import zmq
 import zmq.asyncio
 
+from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
+from dlag_node.net.router import Router
 from dlag_node.net.sockets import Socket
 from dlag_node.trust.curve import call_with
 from dlag_node.trust.keys import KeyPair
-from dlag_node.wire import PROTOCOL, Frame, Hello
+from dlag_node.wire import PROTOCOL, Frame, Hello, RoundFrame
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
 
@@ -47,7 +49,7 @@ class Street:
         if keys is not None and server is None:
             assert end.keys is not None
             server = end.keys.public
-        self.strangers.append(Stranger(self._context, end.links.address, keys, server))
+        self.strangers.append(Stranger(self._context, end.router.address, keys, server))
         return self.strangers[-1]
 
     async def until(
@@ -85,10 +87,11 @@ class End:
         self._street = street
         self._context: zmq.Context[Socket] = zmq.Context()
         self.node = node
-        self.links = Links(self._context, address, limit=LIMIT, keys=keys)
+        self.router = Router(self._context, address, limit=LIMIT, keys=keys)
         self.seq = 0
         self.frames: list[tuple[int, Frame]] = []
-        self.opened: list[tuple[int, int]] = []
+        self.openings: list[tuple[int, int]] = []
+        self.losses: list[int] = []
         self.deliver: Callable[[int, Frame], object] = lambda *_: None
         self.deaf = False
         self._watched: list[int] = []
@@ -102,26 +105,36 @@ class End:
     ) -> None:
         """Neighbors are other ends, or bare ids of nodes that will call (or be at `address`)."""
         told = [_told(each, address or "tcp://127.0.0.1:1") for each in peers]
-        await self.links.open(
-            node=self.node,
-            run=RUN,
-            config=CONFIG,
-            codec=CODEC,
-            peers=sorted(told, key=lambda peer: peer.node),
-            position=lambda: self.seq,
-            deliver=self._take,
-            control=self._take,
-            opened=lambda neighbor, words: self.opened.append((neighbor, words.need)),
-            call_all=call_all,
+        self.links = Links(
+            self.router,
+            Introduction(self.node, RUN, CONFIG, lambda: self.seq, 0, self.router.address),
+            sorted(told, key=lambda peer: peer.node),
+            CODEC,
+            self,
         )
-        self._watched = [self.links.socket.fileno()]
+        await self.links.call(everybody=call_all)
+        self._watched = [self.router.socket.fileno()]
         for descriptor in self._watched:
             asyncio.get_running_loop().add_reader(descriptor, self.pump)
         self.pump()  # primes the descriptors: they tell of edges only
 
-    def _take(self, neighbor: int, frame: Frame) -> None:
+    def frame(self, neighbor: int, frame: RoundFrame) -> None:
+        self.control(neighbor, frame)
+
+    def control(self, neighbor: int, frame: Frame) -> None:
         self.frames.append((neighbor, frame))
         self.deliver(neighbor, frame)
+
+    def opened(self, neighbor: int, words: Hello) -> None:
+        self.openings.append((neighbor, words.need))
+
+    def lost(self, neighbor: int) -> None:
+        self.losses.append(neighbor)
+
+    def say(self, frame: RoundFrame) -> None:
+        """A round frame for every neighbor."""
+        raw = CODEC.encode(frame)
+        self.links.broadcast(lambda _: raw)
 
     def pump(self) -> None:
         """Take all that waits."""
@@ -134,7 +147,7 @@ class End:
         for descriptor in self._watched:
             asyncio.get_running_loop().remove_reader(descriptor)
         self._watched = []
-        self.links.close()
+        self.router.close()
         self._context.destroy(linger=0)
         self._street.ends.remove(self)
 
@@ -145,7 +158,7 @@ def _told(peer: End | int | Peer, address: str) -> Peer:
     if isinstance(peer, int):
         return Peer(peer, address, -0.5)
     key = None if peer.keys is None else peer.keys.public
-    return Peer(peer.node, peer.links.address, -0.5, key)
+    return Peer(peer.node, peer.router.address, -0.5, key)
 
 
 class Stranger:

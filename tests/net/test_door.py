@@ -15,7 +15,7 @@ from dlag_node.trust.door import REFUSALS_A_SECOND, STRANGERS_AT_ONCE, Door
 from dlag_node.trust.keys import new_pair
 from dlag_node.wire import Skip
 from dlag_node.wire.control import Peer
-from tests.net.ends import CODEC, End, Street
+from tests.net.ends import End, Street
 
 MANY = 2 * STRANGERS_AT_ONCE
 
@@ -34,8 +34,8 @@ def calls() -> Iterator[ExitStack]:
 
 
 def door_of(end: End) -> Door:
-    assert end.links._gate is not None
-    door = end.links._gate._door
+    assert end.router._gate is not None
+    door = end.router._gate._door
     assert door is not None
     return door
 
@@ -75,7 +75,7 @@ async def test_a_flood_shuts_the_door_and_neighbors_still_come_in(
     assert high.keys is not None
     await low.open(
         [
-            Peer(1, high.links.address, -0.5, high.keys.public),
+            Peer(1, high.router.address, -0.5, high.keys.public),
             Peer(2, "tcp://127.0.0.1:1", -0.5, late_keys.public),
         ]
     )
@@ -83,9 +83,9 @@ async def test_a_flood_shuts_the_door_and_neighbors_still_come_in(
     await street.until(lambda: low.links.down == [2] and not high.links.down)
     await street.until(
         lambda: door_of(low).times_shut > 0,
-        nudge=lambda: flood(low.links.address, calls),
+        nudge=lambda: flood(low.router.address, calls),
     )
-    high.links.broadcast(CODEC.encode(Skip(0)))  # who is inside notices nothing
+    high.say(Skip(0))  # who is inside notices nothing
     await street.until(lambda: low.frames == [(1, Skip(0))])
     calls.close()  # the flood is over
     late = street.end(2, keys=late_keys)

@@ -44,7 +44,7 @@ async def pair(street: Street) -> tuple[End, End]:
 async def test_neighbors_open_their_links_and_talk(street: Street) -> None:
     low, high = await pair(street)
     for end in (low, high):
-        end.links.broadcast(CODEC.encode(Skip(0)))
+        end.say(Skip(0))
     await street.until(lambda: len(low.frames) == len(high.frames) == 1)
     assert low.links.refused == high.links.refused == 0
 
@@ -76,15 +76,15 @@ async def test_a_stranger_is_refused_and_counted_and_has_no_effect(
         await stranger.say(hello(1))
         await street.until(lambda: low.links.refused > 0, nudge=lambda: None)
     assert low.frames == []
-    assert low.opened == [(1, 0)]
+    assert low.openings == [(1, 0)]
     assert len(caplog.messages) == 1
-    high.links.broadcast(CODEC.encode(Skip(0)))
+    high.say(Skip(0))
     await street.until(lambda: low.frames == [(1, Skip(0))])
 
 
 async def test_what_is_no_zeromq_is_cut_off(street: Street) -> None:
     low, high = await pair(street)
-    port = int(low.links.address.rsplit(":", 1)[1])
+    port = int(low.router.address.rsplit(":", 1)[1])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
     async with asyncio.timeout(DEADLINE):
@@ -94,7 +94,7 @@ async def test_what_is_no_zeromq_is_cut_off(street: Street) -> None:
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
-    high.links.broadcast(CODEC.encode(Skip(0)))
+    high.say(Skip(0))
     await street.until(lambda: low.frames == [(1, Skip(0))])
 
 
@@ -118,11 +118,11 @@ async def test_who_listens_at_a_neighbors_address_without_its_key_hears_nothing(
     """It cannot even pass the hand-shake: our caller asks for the neighbor's key."""
     impostor, high = street.end(0, keys=new_pair()), street.end(1, keys=new_pair())
     await impostor.open([high])
-    await high.open([Peer(0, impostor.links.address, -0.5, new_pair().public)])
+    await high.open([Peer(0, impostor.router.address, -0.5, new_pair().public)])
     await street.until(lambda: impostor.links.refused > 0, nudge=lambda: high.links.greet(0))
     assert impostor.links.down == [1]
     assert high.links.down == [0]
-    assert impostor.opened == high.opened == []
+    assert impostor.openings == high.openings == []
 
 
 class Between:
@@ -169,7 +169,7 @@ class Between:
 async def apart(street: Street) -> tuple[End, End, Between]:
     """Two neighbors, and somebody between them."""
     low, high = street.end(0, keys=new_pair()), street.end(1, keys=new_pair())
-    between = Between(low.links.address)
+    between = Between(low.router.address)
     assert low.keys is not None
     await low.open([high])
     await high.open([Peer(0, await between.listen(), -0.5, low.keys.public)])
@@ -179,12 +179,12 @@ async def apart(street: Street) -> tuple[End, End, Between]:
 
 async def test_nothing_that_neighbors_say_can_be_read_on_the_way(street: Street) -> None:
     low, high, between = await apart(street)
-    vector = CODEC.encode(Delta(0, np.full(CODEC.width, 0.1)))
-    high.links.broadcast(vector)
+    delta = Delta(0, np.full(CODEC.width, 0.1))
+    high.say(delta)
     await street.until(lambda: len(low.frames) == 1)
     assert low.keys is not None
     assert len(between.seen) > 567 + 301 + 2 * 128  # hand-shake, Hello and Welcome came this way
-    for secret in (RUN.encode(), vector[-24:], b"tcp://", low.keys.secret):
+    for secret in (RUN.encode(), CODEC.encode(delta)[-24:], b"tcp://", low.keys.secret):
         assert secret not in between.seen
     high.close()
     low.close()
@@ -199,7 +199,7 @@ async def test_what_is_said_twice_on_the_way_is_taken_once_and_the_link_heals(
     low, high, between = await apart(street)
     between.twice.add(way)
     speaker, hearer = (high, low) if way == "to" else (low, high)
-    speaker.links.broadcast(CODEC.encode(Skip(0)))
+    speaker.say(Skip(0))
     await street.until(lambda: len(hearer.frames) == 1)
 
     def again() -> None:
@@ -211,9 +211,9 @@ async def test_what_is_said_twice_on_the_way_is_taken_once_and_the_link_heals(
                 end.links.send(neighbor, Need(1))
 
     heard = len(hearer.frames)
-    await street.until(lambda: len(low.opened) > 1 and len(high.opened) > 1, nudge=again)
+    await street.until(lambda: len(low.openings) > 1 and len(high.openings) > 1, nudge=again)
     assert hearer.frames[heard - 1 :].count((speaker.node, Skip(0))) == 1
-    speaker.links.broadcast(CODEC.encode(Skip(1)))
+    speaker.say(Skip(1))
     await street.until(lambda: (speaker.node, Skip(1)) in hearer.frames)
     high.close()
     low.close()

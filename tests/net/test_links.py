@@ -62,14 +62,14 @@ async def test_links_open_in_any_order_of_starting(street: Street, order: tuple[
     await street.until(lambda: not any(end.links.down for end in ends))
     for end in ends:
         # each neighbor's first words tell where it is
-        assert set(end.opened) == {(j, 10 + j) for j in range(3) if j != end.node}
+        assert set(end.openings) == {(j, 10 + j) for j in range(3) if j != end.node}
         assert end.frames == []
         assert end.links.refused == 0
 
 
 async def test_a_caller_may_be_there_before_the_listener(street: Street) -> None:
     gone = street.end(0)
-    address = gone.links.address
+    address = gone.router.address
     gone.close()
     high = street.end(1)
     await high.open([0], address)
@@ -82,8 +82,8 @@ async def test_a_caller_may_be_there_before_the_listener(street: Street) -> None
 async def test_frames_arrive_in_order(street: Street) -> None:
     low, high = await pair(street)
     for frame in skips(0, 500):
-        low.links.broadcast(CODEC.encode(frame))
-        high.links.broadcast(CODEC.encode(frame))
+        low.say(frame)
+        high.say(frame)
     await street.until(lambda: len(low.frames) == len(high.frames) == 500)
     assert heard(low, 1) == heard(high, 0) == skips(0, 500)
 
@@ -91,7 +91,7 @@ async def test_frames_arrive_in_order(street: Street) -> None:
 async def test_a_vector_crosses_bit_for_bit(street: Street) -> None:
     low, high = await pair(street)
     vector = np.array([-0.0, 5e-324, 1.7e308])
-    high.links.broadcast(CODEC.encode(Delta(3, vector)))
+    high.say(Delta(3, vector))
     await street.until(lambda: len(low.frames) == 1)
     ((_, frame),) = low.frames
     assert isinstance(frame, Delta)
@@ -101,7 +101,7 @@ async def test_a_vector_crosses_bit_for_bit(street: Street) -> None:
 async def test_a_frame_to_a_neighbor_that_has_not_called_is_no_error(street: Street) -> None:
     low = street.end(0)
     await low.open([1])
-    low.links.broadcast(CODEC.encode(Skip(0)))
+    low.say(Skip(0))
     low.links.send(1, Need(0))
     low.links.greet(1)
     assert low.links.down == [1]
@@ -131,11 +131,11 @@ async def test_who_does_not_belong_is_told_why(
     third, end = street.end(3), street.end(4)
     await third.open([end])
     await end.open([third, 8, 9])
-    await street.until(lambda: end.opened == [(3, 0)])
+    await street.until(lambda: end.openings == [(3, 0)])
     stranger = street.stranger(end)
     assert await stranger.ask(words) == Refuse(reason)
     assert end.links.refused == 1
-    assert end.opened == [(3, 0)]
+    assert end.openings == [(3, 0)]
     assert end.links.down == [8, 9]
     assert end.frames == []
     assert len(caplog.messages) == 1
@@ -168,7 +168,7 @@ async def test_a_frame_before_hello_gets_a_question_and_goes_nowhere(
     await stranger.say(Skip(4))
     await street.until(lambda: len(low.frames) == 1)
     assert low.frames == [(1, Skip(4))]
-    assert low.opened == [(1, 4)]
+    assert low.openings == [(1, 4)]
     assert low.links.refused == 1
 
 
@@ -181,11 +181,11 @@ async def test_a_stranger_cannot_take_a_neighbors_place(street: Street) -> None:
     await stranger.say(forged)
     await street.until(lambda: low.links.refused == 3)
     for frame in skips(0, 20):
-        low.links.broadcast(CODEC.encode(frame))
-        high.links.broadcast(CODEC.encode(frame))
+        low.say(frame)
+        high.say(frame)
     await street.until(lambda: len(low.frames) == len(high.frames) == 20)
     assert heard(low, 1) == heard(high, 0) == skips(0, 20)
-    assert low.opened == [(1, 0)]
+    assert low.openings == [(1, 0)]
 
 
 async def test_parts_of_a_message_reach_nobody_and_shift_nothing(street: Street) -> None:
@@ -203,7 +203,7 @@ async def test_parts_of_a_message_reach_nobody_and_shift_nothing(street: Street)
     await neighbor.say(Skip(5))
     await street.until(lambda: low.links.refused == 5 and len(low.frames) == 3)
     assert low.frames == [(1, Skip(0)), (1, Skip(3)), (1, Skip(5))]
-    assert low.opened == [(1, 0)]
+    assert low.openings == [(1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ async def test_a_neighbor_that_the_engine_refuses_is_dropped_and_the_link_stays(
     engine = Engine(Mixing(0, [1]), node=0, neighbors=[1], codec=CODEC)
     low.deliver = engine.deliver  # type: ignore[assignment]
     for seq in (5, 0):
-        high.links.broadcast(CODEC.encode(Skip(seq)))
+        high.say(Skip(seq))
     await street.until(lambda: len(low.frames) == 2)
     assert low.links.refused == 1
     assert engine.barrier.missing() == []
@@ -256,13 +256,13 @@ async def test_an_oversized_message_breaks_only_its_own_link_which_recovers(
         assert isinstance(await neighbor.ask(hello(1, need=3)), Welcome)
         await neighbor.say(bytes(LIMIT))  # the largest that is read at all
         await neighbor.say(Skip(3))
-        other.links.broadcast(CODEC.encode(Skip(0)))
+        other.say(Skip(0))
         await street.until(lambda: len(low.frames) == 2)
     finally:
         neighbor.socket.disable_monitor()
         monitor.close()
     assert sorted(low.frames, key=lambda each: each[0]) == [(1, Skip(3)), (2, Skip(0))]
-    assert [each for each in low.opened if each[0] == 1] == [(1, 0), (1, 3)]
+    assert [each for each in low.openings if each[0] == 1] == [(1, 0), (1, 3)]
 
 
 async def test_a_flood_of_nonsense_is_counted_and_costs_no_honest_frame(
@@ -279,7 +279,7 @@ async def test_a_flood_of_nonsense_is_counted_and_costs_no_honest_frame(
         for _ in range(100):
             await stranger.say(draw.randbytes(draw.randrange(40)))
         for end in (low, high, other):
-            end.links.broadcast(CODEC.encode(Skip(batch)))
+            end.say(Skip(batch))
     await street.until(
         lambda: (
             low.links.refused == 20_000
@@ -294,16 +294,16 @@ async def test_a_flood_of_nonsense_is_counted_and_costs_no_honest_frame(
 
 async def test_a_caller_that_comes_back_is_introduced_again(street: Street) -> None:
     low, high = await pair(street)
-    high.links.broadcast(CODEC.encode(Skip(0)))
+    high.say(Skip(0))
     await street.until(lambda: len(low.frames) == 1)
     high.close()
     again = street.end(1)
     again.seq = 7
     await again.open([low])
     await street.until(lambda: not again.links.down)
-    assert low.opened == [(1, 0), (1, 7)]
-    low.links.broadcast(CODEC.encode(Skip(7)))
-    again.links.broadcast(CODEC.encode(Skip(8)))
+    assert low.openings == [(1, 0), (1, 7)]
+    low.say(Skip(7))
+    again.say(Skip(8))
     await street.until(lambda: len(low.frames) == 2 and len(again.frames) == 1)
     assert again.frames == [(0, Skip(7))]
     assert low.frames[-1] == (1, Skip(8))
@@ -313,7 +313,7 @@ async def test_the_last_words_of_one_that_is_gone_are_heard(street: Street) -> N
     low, high = await pair(street)
     low.deaf = True  # it computes, say: what comes meanwhile waits
     high.links.send(0, Abort("power is low"))
-    assert low.links.socket.poll(1_000 * DEADLINE)
+    assert low.router.socket.poll(1_000 * DEADLINE)
     high.close()
     async with asyncio.timeout(DEADLINE):
         while not low.links.down:  # until it is noticed that nothing can be sent there
@@ -327,18 +327,18 @@ async def test_the_last_words_of_one_that_is_gone_are_heard(street: Street) -> N
 
 async def test_a_listener_that_comes_back_asks_who_calls(street: Street) -> None:
     low, high = await pair(street)
-    address = low.links.address
+    address = low.router.address
     low.close()
     again = street.end(0, address)
     again.seq, high.seq = 7, 8
     await again.open([1])
     # the caller does not know yet: it goes on sending, as a node at the barrier does
     await street.until(
-        lambda: not again.links.down and high.opened[-1] == (0, 7),
+        lambda: not again.links.down and high.openings[-1] == (0, 7),
         nudge=lambda: high.links.send(0, Need(8)),
     )
-    assert again.opened[0] == (1, 8)
-    high.links.broadcast(CODEC.encode(Skip(8)))
+    assert again.openings[0] == (1, 8)
+    high.say(Skip(8))
     await street.until(lambda: (1, Skip(8)) in again.frames)
 
 
@@ -370,7 +370,7 @@ async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
                 outgoing = engine.advance()
                 if not isinstance(outgoing, Outgoing):
                     continue
-                end.links.deal(outgoing.raw_for)
+                end.links.broadcast(outgoing.raw_for)
                 replay(end, engine)
             for end in ends:
                 end.pump()
@@ -393,10 +393,10 @@ async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
 
 async def test_every_control_byte_is_counted(street: Street) -> None:
     low, high = await pair(street)
-    words = welcome(1, high.links.address), welcome(0, low.links.address)
+    words = welcome(1, high.router.address), welcome(0, low.router.address)
     assert high.links.control_bytes == len(CODEC.encode(words[0]))
     assert low.links.control_bytes == len(CODEC.encode(words[1]))
-    high.links.broadcast(CODEC.encode(Skip(0)))  # a round's: in the ledger
+    high.say(Skip(0))  # a round's: in the ledger
     high.links.resend(0, CODEC.encode(Skip(0)))
     assert high.links.control_bytes == len(CODEC.encode(words[0])) + 3
 
@@ -404,8 +404,8 @@ async def test_every_control_byte_is_counted(street: Street) -> None:
 async def both_ways(street: Street, one: End, other: End) -> None:
     """Each of two ends hears what the other broadcasts."""
     for frame in skips(0, 20):
-        one.links.broadcast(CODEC.encode(frame))
-        other.links.broadcast(CODEC.encode(frame))
+        one.say(frame)
+        other.say(frame)
     await street.until(
         lambda: (
             heard(one, other.node)[-20:] == skips(0, 20)
@@ -423,19 +423,19 @@ async def test_one_that_was_called_and_comes_back_elsewhere_calls_its_callers(
     await again.open([high], call_all=True)
     await street.until(lambda: not again.links.down)
     await both_ways(street, again, high)
-    assert high.links.address_of(0) == again.links.address
+    assert high.links.address_of(0) == again.router.address
     # and once more, somewhere else again
     again.close()
     third = street.end(0)
     await third.open([high], call_all=True)
     await street.until(lambda: not third.links.down)
     await both_ways(street, third, high)
-    assert high.links.address_of(0) == third.links.address
+    assert high.links.address_of(0) == third.router.address
 
 
 async def test_two_that_come_back_together_call_each_other(street: Street) -> None:
     low, high = await pair(street)
-    addresses = low.links.address, high.links.address
+    addresses = low.router.address, high.router.address
     low.close()
     high.close()
     low, high = (street.end(i, address) for i, address in enumerate(addresses))
@@ -444,13 +444,10 @@ async def test_two_that_come_back_together_call_each_other(street: Street) -> No
     await street.until(lambda: not low.links.down and not high.links.down)
     await both_ways(street, low, high)
     # one of the two connections goes: the other will do
-    low.links.socket.disconnect(addresses[1])
+    low.router.socket.disconnect(addresses[1])
     await street.until(
         lambda: Skip(99) in heard(low, 1) and Skip(99) in heard(high, 0),
-        nudge=lambda: [
-            end.links.broadcast(CODEC.encode(Skip(99))) or end.links.greet(1 - end.node)
-            for end in (low, high)
-        ],
+        nudge=lambda: [(end.say(Skip(99)), end.links.greet(1 - end.node)) for end in (low, high)],
     )
 
 
@@ -462,16 +459,16 @@ async def test_somebody_else_at_a_neighbors_old_address_is_not_taken_for_it(
     await low.open([high])
     await high.open([low, 1])
     await street.until(lambda: not low.links.down and high.links.down == [1])
-    address = low.links.address
+    address = low.router.address
     low.close()
     other = street.end(1, address)
     await other.open([high])  # it waits for node 2's call
     nudged = street.until(
-        lambda: other.opened != [],
+        lambda: other.openings != [],
         nudge=lambda: high.links.send(0, Need(0)),
     )
     await nudged  # "who?", and node 2 says hello to what it takes for node 0
-    other.links.broadcast(CODEC.encode(Skip(0)))
+    other.say(Skip(0))
     await street.until(lambda: high.links.refused >= 2)
     assert heard(high, 0) == []
     assert 0 in high.links.down

@@ -14,8 +14,11 @@ import zmq
 
 from dlag_node.errors import RunAborted
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
-from dlag_node.net.mesh import MeshNode
+from dlag_node.net.node_state import NodeState
+from dlag_node.net.router import Router
+from dlag_node.net.shell import Shell
 from dlag_node.net.sockets import Socket
 from dlag_node.rounds import Engine
 from dlag_node.wire.codec import Codec
@@ -48,41 +51,44 @@ class Counting:
         return RoundReport(gradients=0, step=0.0, age=0)
 
 
+class Node:
+    """One of two nodes: its state, its shell, and where it listens."""
+
+    def __init__(self, context: zmq.Context[Socket], i: int, method: Counting, rounds: int) -> None:
+        self._i = i
+        self.router = Router(context, "tcp://127.0.0.1:*", limit=Codec(DIM).frame_limit)
+        engine = Engine(method, node=i, neighbors=[1 - i], codec=Codec(DIM))
+        self._state = NodeState(engine, rounds=rounds, neighbor_timeout=20.0, now=perf_counter())
+
+    async def call(self, other: Node) -> None:
+        engine, router = self._state.engine, self.router
+        words = Introduction(self._i, "run", "config", lambda: engine.seq, 0, router.address)
+        peers = [Peer(1 - self._i, other.router.address, -1.0)]
+        links = Links(router, words, peers, engine.codec, self._state)
+        self._shell = Shell(self._state, router, links)
+        await links.call()
+
+    async def run(self) -> None:
+        await self._shell.run()
+
+
 @contextmanager
-def two_nodes(*methods: Counting, rounds: int) -> Iterator[list[MeshNode]]:
+def two_nodes(*methods: Counting, rounds: int) -> Iterator[list[Node]]:
     context: zmq.Context[Socket] = zmq.Context()
-    codec = Codec(DIM)
-    links = [Links(context, "tcp://127.0.0.1:*", limit=codec.frame_limit) for _ in methods]
-    engines = [
-        Engine(method, node=i, neighbors=[1 - i], codec=codec) for i, method in enumerate(methods)
-    ]
+    nodes = [Node(context, i, method, rounds) for i, method in enumerate(methods)]
     try:
-        yield [
-            MeshNode(engine, each, rounds=rounds, neighbor_timeout=20.0)
-            for engine, each in zip(engines, links, strict=True)
-        ]
+        yield nodes
     finally:
-        for each in links:
-            each.close()
+        for node in nodes:
+            node.router.close()
         context.term()
 
 
-async def open_links(nodes: list[MeshNode], i: int) -> None:
-    node = nodes[i]
-    await node.links.open(
-        node=i,
-        run="run",
-        config="config",
-        codec=node.engine.codec,
-        peers=[Peer(1 - i, nodes[1 - i].links.address, -1.0)],
-        position=lambda: node.engine.seq,
-        deliver=node.engine.deliver,
-        control=node.control,
-        opened=node.opened,
-    )
+async def open_links(nodes: list[Node], i: int) -> None:
+    await nodes[i].call(nodes[1 - i])
 
 
-async def run_both(nodes: list[MeshNode]) -> None:
+async def run_both(nodes: list[Node]) -> None:
     for i in range(len(nodes)):
         await open_links(nodes, i)
     await asyncio.gather(*(node.run() for node in nodes))
@@ -105,7 +111,7 @@ async def test_heavy_work_goes_to_a_thread_and_the_loop_sleeps_meanwhile() -> No
             threading.Event().wait(0.06)
         elif k == 2:
             # a stranger's call makes the socket's descriptor readable, and it stays so
-            stranger.connect(nodes[0].links.address)
+            stranger.connect(nodes[0].router.address)
             stranger.send(b"anybody there?")
             loop.call_soon_threadsafe(loop.call_later, 0.4, released.set)
             started = process_time(), perf_counter()

@@ -1,0 +1,119 @@
+"""The transport of the mesh: one ZeroMQ ROUTER socket for all links of a node, with its gate."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from contextlib import suppress
+
+import zmq
+
+from dlag_node.errors import ConfigError
+from dlag_node.net.sockets import (
+    NOBLOCK,
+    POLLIN,
+    SNDMORE,
+    Socket,
+    bind,
+    open_socket,
+    rest_with_key,
+    send,
+    zmq_poll,
+)
+from dlag_node.trust.curve import call_with, listen_with
+from dlag_node.trust.gate import Gate
+from dlag_node.trust.keys import KeyPair
+
+log = logging.getLogger(__name__)
+
+_FIRST_PART = NOBLOCK | SNDMORE
+
+
+class Router:
+    """Listens, calls, and moves messages; a `Transport`.
+
+    Whoever sends more than `limit` bytes at once is dropped. With keys, nobody gets in before
+    `admit` has said whose keys may.
+    """
+
+    def __init__(
+        self,
+        context: zmq.Context[Socket],
+        address: str,
+        *,
+        limit: int,
+        rather: str | None = None,
+        keys: KeyPair | None = None,
+    ) -> None:
+        """Listen on `address`; on `rather`, if that is given and free."""
+        self.socket = open_socket(context, zmq.ROUTER, limit=limit)
+        self.limit = limit
+        self._keys = keys
+        self._gate = None
+        self._watched = [(self.socket, POLLIN)]
+        if keys is not None:
+            self._gate = Gate(context)
+            self._gate.watch(self.socket)
+            listen_with(self.socket, keys)
+        try:
+            self.address = bind(self.socket, address, rather=rather)
+        except ConfigError:
+            self.close()
+            raise
+
+    @property
+    def refused(self) -> int:
+        """Hand-shakes that failed."""
+        return 0 if self._gate is None else self._gate.refused
+
+    def admit(self, keys: Collection[bytes | None]) -> None:
+        """Open the gate to the holders of these keys, if there is one."""
+        if self._gate is not None:
+            self._gate.open(frozenset(keys).__contains__, expected=len(keys))
+
+    def call(self, route: bytes, endpoint: str, key: bytes | None) -> None:
+        """Connect; libzmq goes on trying by itself."""
+        if self._keys is not None and self._gate is not None:
+            if key is None:
+                raise ConfigError(f"who listens at {endpoint} has no key, and we have one")
+            call_with(self.socket, self._keys, key)
+            self._gate.called.add(endpoint)
+        self.socket.setsockopt(zmq.CONNECT_ROUTING_ID, route)
+        self.socket.connect(endpoint)
+
+    def hang_up(self, endpoint: str) -> None:
+        """Disconnect, unless libzmq has forgotten the connection already."""
+        with suppress(zmq.ZMQError):
+            self.socket.disconnect(endpoint)
+
+    def send(self, route: bytes, raw: bytes) -> bool:
+        """Send without waiting; False where the connection is broken."""
+        try:
+            send(self.socket, route, _FIRST_PART)
+            send(self.socket, raw, NOBLOCK)
+        except zmq.ZMQError as exc:
+            log.debug("%s cannot be reached now: %s", route.hex(), exc)
+            return False
+        return True
+
+    def receive(self) -> bytes | None:
+        """The route of the next message; this look also re-arms the descriptor's edge."""
+        if not zmq_poll(self._watched, 0):
+            return None
+        route: bytes = self.socket.recv(NOBLOCK)
+        return route
+
+    def part(self) -> bytes:
+        """The first part of the message under way."""
+        first: bytes = self.socket.recv(NOBLOCK)
+        return first
+
+    def parts(self) -> tuple[list[bytes], bytes | None]:
+        """All parts of the message under way, and the key of its connection."""
+        return rest_with_key(self.socket)
+
+    def close(self) -> None:
+        """Close the socket; what was sent still leaves."""
+        if self._gate is not None:
+            self._gate.close()
+        self.socket.close()
