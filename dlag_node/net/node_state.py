@@ -107,7 +107,6 @@ class NodeState:
         self._last_words: Abort | None = None  # once these are said nothing else matters
         self.begun = False  # the first round
         self._begun_at = now
-        self._now = now  # by the last event that told the time
         self._moved_at = now  # when the engine last came to something
         self._patient_since = now
         self._need_after = NEED_AFTER
@@ -168,15 +167,14 @@ class NodeState:
         """A link that was up is not."""
         self._down.add(neighbor)
 
-    def granted(self, horizon: Horizon, now: float) -> None:
+    def granted(self, horizon: Horizon) -> None:
         """The laboratory says how far we may go."""
-        self._now = now
         self.course.horizon = Horizon(min(horizon.rounds, self._limit), horizon.final)
 
     def computed(self, result: Outgoing | RoundEnded, now: float) -> None:
         """The engine has come to its next frame, or to the end of its round."""
         self._computing = False
-        self._now = self._moved_at = now
+        self._moved_at = now
         self._need_after = NEED_AFTER
         if not self.begun:
             self.begun = True
@@ -190,13 +188,12 @@ class NodeState:
 
     def wake(self, now: float) -> None:
         """Whoever waits long asks again; whoever waits too long gives up."""
-        self._now = now
         waited = now - max(self._patient_since, self._moved_at)
         pause = min(self._need_after, max(self._timeout - waited, _NEED_AT_LEAST))
         self._orders.append(WakeAt(now + pause))
         if not self._computing and waited >= pause:
             self._need_after = min(2 * self._need_after, NEED_AT_MOST)
-            self._wait(waited)
+            self._wait(waited, now)
 
     def abort(self, reason: str) -> None:
         """This node must end, for this reason: tell every neighbor, and who says hello later."""
@@ -244,7 +241,7 @@ class NodeState:
         seq = self.engine.seq
         missing = set(self.engine.barrier.missing())
         for neighbor, at in list(self._ahead.items()):
-            if at <= seq:
+            if at < seq:
                 del self._ahead[neighbor]
             elif neighbor in missing:
                 self._orders.append(Send(neighbor, Need(seq)))
@@ -257,8 +254,8 @@ class NodeState:
         """After the last round: say Done, and leave when every neighbor has said it too."""
         if not self._said_goodbye:
             self._said_goodbye = True
-            self._patient_since = self._now
             self._save()
+            self._save()  # in both slots: whoever hears Done may leave, and takes its frames along
             for neighbor in self._neighbors:
                 self._orders.append(Send(neighbor, Done(self.engine.seq)))
         if self._done.issuperset(self._neighbors):
@@ -268,11 +265,11 @@ class NodeState:
         self._left = True
         self._orders.append(Leave())
 
-    def _wait(self, waited: float) -> None:
+    def _wait(self, waited: float, now: float) -> None:
         """Nothing has come for so long: ask, and in the end give up."""
         missing = self._missing()
         if not missing:
-            self._patient_since = self._now
+            self._patient_since = now
             self._orders.append(ShowHalted(self.engine.rounds))
             return
         if self._said_goodbye and waited > self._goodbye_patience(missing):

@@ -175,7 +175,7 @@ class Shell:
             return False
         horizon = self._observed.horizon()
         if horizon is not None:
-            self._state.granted(horizon, perf_counter())
+            self._state.granted(horizon)
         return horizon is not None
 
     def _meet(self, order: Meet) -> None:
