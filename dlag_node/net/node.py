@@ -20,6 +20,7 @@ from dlag_node.net.settings import NodeSettings
 from dlag_node.net.sockets import Socket
 from dlag_node.net.wish import Wish
 from dlag_node.net.witness import Witness
+from dlag_node.outcome import Ending
 from dlag_node.rounds.checkpoint import Owner
 from dlag_node.rounds.engine import Engine
 from dlag_node.rounds.keeper import Keeper
@@ -153,8 +154,9 @@ async def _take_part(
     except NotNeeded as exc:
         log.warning("this node is not needed: %s", exc)
     except DlagError as exc:
-        reason = f"{type(exc).__name__}: {exc}"
+        reason = Ending.of(exc, "node").text
         if faults is not None:
+            exc.node = enrol.node
             faults.add(time.time(), reason)
         arrival.fail(reason)
         if observed is not None:
