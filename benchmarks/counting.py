@@ -71,7 +71,7 @@ def count(job: Job) -> Count:
     except _EnoughError:
         return Count(why=f"> {sent:,}")
     except ConvergenceError as exc:
-        return Count(why="diverges" if "diverges" in str(exc) else str(exc)[:40])
+        return Count(why=str(exc).partition(":")[0].removeprefix("the run ")[:40])
     if referee.reached is None:
         return Count(why=f"not in {ROUNDS:,} rounds")
     done = [each for row in rows[: referee.reached] for each in row]

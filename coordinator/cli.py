@@ -94,7 +94,7 @@ def coordinator(
                 address.add_done_callback(lambda known: _announce(announce, known.result()))
             await run_server(Roster(plan, admission), bind, announce=address, keys=keys)
 
-        raise typer.Exit(run_process(serve, lifeline=lifeline))
+        raise typer.Exit(run_process(serve, name="coordinator", lifeline=lifeline))
 
 
 def run(argv: list[str]) -> int:

@@ -21,8 +21,9 @@ from dlag_lab.network.spec import NetworkSpec
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest, identity
 from dlag_lab.simulate import engines_of
-from dlag_node.errors import ConfigError, ConvergenceError, RunAborted
+from dlag_node.errors import ConfigError, ConvergenceError, DlagError
 from dlag_node.methods import METHODS, parse_method
+from dlag_node.outcome import Ending
 
 log = logging.getLogger(__name__)
 
@@ -211,9 +212,14 @@ def _made(request: RunRequest, view: CompareView) -> Outcome:
     log.info("%s, seed %d: under way in %s", method, seed, request.out)
     try:
         return Outcome(method, seed, request.out, run.execute())
-    except (ConvergenceError, RunAborted) as exc:
-        failure = f"{type(exc).__name__}: {exc}"
-        # any other end of a mesh may be the machine's fault, and is worth another try
-        if ConvergenceError.__name__ in failure:
-            write_json(run.folder.failure_path, {"failure": failure})
+    except ConvergenceError as exc:
+        failure = Ending.of(exc, method).text
+        write_json(run.folder.failure_path, {"failure": failure})  # so it would end again
         return Outcome(method, seed, request.out, None, failure)
+    except ConfigError:
+        raise
+    except DlagError as exc:
+        if request.mode == "simulate":
+            raise
+        # another end of a mesh may be the machine's fault, and is worth another try
+        return Outcome(method, seed, request.out, None, Ending.of(exc, method).text)

@@ -9,7 +9,8 @@ from time import perf_counter
 
 from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory, MeshOutcome
-from dlag_node.errors import ConfigError, RunAborted
+from dlag_node.errors import ConfigError
+from dlag_node.outcome import cause_of
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,6 @@ async def _until(laboratory: Laboratory, enough: Callable[[], bool]) -> None:
     while not enough():
         patience = 1e3 * _GIVE_UP_AFTER if laboratory.fallen else None
         if not await laboratory.socket.poll(patience):
-            node, reason = next(iter(laboratory.fallen.items()))
-            raise RunAborted(f"node {node} gave up, and nobody says anything: {reason}")
+            first = cause_of(laboratory.fallen.values())
+            raise first.kind(f"{first.who} gave up, and nobody says anything: {first.reason}")
         await laboratory.take(await laboratory.hear())

@@ -9,7 +9,8 @@ trajectory.jsonl       one line a round, measured by the laboratory
 summary.json           the result
 failure.json           why there is none: the numbers went bad
 report.txt, figures/   what people look at
-logs/, state/          of the processes of a mesh: what they said; their checkpoints, if asked for
+logs/, state/          of the processes of a mesh: what they said, node-000.ending how it failed, if
+                       it did; their checkpoints, if asked for
 keys/                  theirs too, while the run lasts or can be resumed; for its owner alone
 running                while a process is at it
 """
@@ -40,6 +41,8 @@ _CONTENTS = (
     "figures/*.png",
     "figures/*.svg",
     "logs/*.log",
+    "logs/*.ending",
+    "logs/.*.tmp",
     "keys/*",
     "state/node-*/*",
     "state/node-*/.*.tmp",

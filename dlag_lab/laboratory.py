@@ -17,6 +17,7 @@ from dlag_lab.keyring import LaboratoryKeys
 from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
 from dlag_node.errors import ConfigError, RemoteProtocolError
+from dlag_node.outcome import Ending
 from dlag_node.trust.curve import key_of, listen_with
 from dlag_node.trust.gate import Gate
 from dlag_node.wire.limits import MAX_DIM
@@ -104,7 +105,7 @@ class Laboratory:
         self._bell = bell or StopBell()
         self._gate: Gate | None = None
         self.outcome = MeshOutcome()
-        self.fallen: dict[int, str] = {}  # nodes that gave up and have not come back, and why
+        self.fallen: dict[int, Ending] = {}  # nodes that gave up and have not come back
         self._referee = referee
         self._gallery = Gallery(records, nodes=nodes, dim=dim, referee=referee)
         self._progress = progress
@@ -197,4 +198,4 @@ class Laboratory:
                 self.outcome.farewells[message.node] = message
             case Fallen():
                 log.warning("node %d gave up: %s", message.node, message.reason)
-                self.fallen[message.node] = message.reason
+                self.fallen[message.node] = Ending.told(message.reason, f"node {message.node}")

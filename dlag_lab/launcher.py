@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from dlag_node.outcome import Ending, ending_of
+
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _PATIENCE_SECONDS = 10.0  # for the nursery to end its children
 
@@ -32,6 +34,7 @@ class Launcher:
         self._environment = _environment() | dict(environment or {})
         self.pids: dict[str, int] = {}
         self.exits: dict[str, int] = {}
+        self._endings: dict[str, Path] = {}  # where each process leaves how it failed
         self.ended = asyncio.Event()  # set whenever a process has ended; the watcher clears it
         self.gone = False  # the nursery is: nothing can be started any more
         self._announcing = ""
@@ -97,12 +100,23 @@ class Launcher:
         return await heard
 
     async def start(self, name: str, argv: Sequence[str], log: Path) -> None:
-        """Start one process, for the first time or again; its output goes to `log`."""
+        """Start one process, for the first time or again.
+
+        Its output goes to `log`, its ending, should it fail, into a file beside that.
+        """
         self.exits.pop(name, None)
+        ending = self._endings[name] = log.with_suffix(".ending")
+        ending.unlink(missing_ok=True)
         order: dict[str, object] = {"name": name, "argv": list(argv), "log": str(log)}
+        order["ending"] = str(ending)
         if name in self.netns:
             order["netns"] = self.netns[name]
         await self._order(order)
+
+    def ending(self, name: str) -> Ending:
+        """How a process failed, or, where the nursery is gone too, that it was killed."""
+        code = self.exits.get(name, -signal.SIGKILL)
+        return ending_of(self._endings[name], code=code, who=name)
 
     async def signal(self, name: str, number: int = signal.SIGTERM) -> None:
         """Send a signal to one process."""

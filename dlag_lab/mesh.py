@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -17,12 +18,15 @@ from dlag_lab.launcher import Launcher
 from dlag_lab.network.hosts import LOOPBACK, Hosts, Loopback
 from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
-from dlag_node.errors import ConfigError, RunAborted
+from dlag_node.errors import DlagError
 from dlag_node.net.wish import STOP_SIGNAL
-from dlag_node.process import EXIT_USAGE
+from dlag_node.outcome import Ending, cause_of
+from dlag_node.process import EXIT_OK
 from dlag_node.wire.observing import Snapshots
 
 log = logging.getLogger(__name__)
+
+_CAUSE_SECONDS = 5.0  # for the one that told the others to end: it may stay for 3 s to tell them
 
 
 class LocalMesh:
@@ -116,7 +120,7 @@ class LocalMesh:
         """What delays the packets, before there is one; its end would be a failure of the run."""
         argv, path = self._hosts.emulator, self._logs / "network.log"
         if argv and not await launcher.start_and_hear("network", argv, path):
-            raise self._failure("network", launcher.exits.get("network", 1))
+            raise self._error(self._ending(launcher, "network"))
 
     async def _bring_up(self, launcher: Launcher, observer: str) -> None:
         begun = perf_counter()
@@ -139,7 +143,7 @@ class LocalMesh:
         argv += self._keys.coordinator_flags
         address = await launcher.start_coordinator(argv, self._logs / "coordinator.log")
         if not address:
-            raise self._failure("coordinator", launcher.exits.get("coordinator", 1))
+            raise self._error(self._ending(launcher, "coordinator"))
         log.info("the coordinator listens on %s, process %d", address, launcher.pids["coordinator"])
         return address
 
@@ -149,7 +153,7 @@ class LocalMesh:
         argv += self._keys.watcher_flags
         heard = await launcher.start_and_hear("watch", argv, self._logs / "watch.log")
         if not heard:
-            raise self._failure("watch", launcher.exits.get("watch", 1))
+            raise self._error(self._ending(launcher, "watch"))
         address, url = heard.split()
         self._watched(url)
         return address
@@ -197,44 +201,64 @@ class LocalMesh:
             heard.cancel()
 
     async def _check(self, launcher: Launcher) -> None:
-        """Start nodes again that were killed; raise the error of one that failed.
-
-        One that has its own reason comes before others. A coordinator that is gone matters only
-        until all nodes are ready.
-        """
-        failed = {name: code for name, code in launcher.exits.items() if code != 0}
-        failed.pop("watch", None)
-        if self._laboratory.all_ready:
-            failed.pop("coordinator", None)
-        for node in range(self._nodes):
-            code = failed.get(name_of(node), 0)
-            if code >= 0 or launcher.gone or not self._checkpoint:
-                continue
-            if node in self.outcome.farewells:  # it had finished, and had said so
-                del failed[name_of(node)]
-            elif self._restarts_left[node] > 0:
-                del failed[name_of(node)]
+        """Start nodes again that were killed; raise the error of a process that failed."""
+        for node in self._killed(launcher):
+            if self._restarts_left[node] > 0 and not self._finished(node):
                 self._restarts_left[node] -= 1
                 self.outcome.restarts += 1
-                log.warning("%s was killed by signal %d: starting it again", name_of(node), -code)
+                number = -launcher.exits[name_of(node)]
+                log.warning("%s was killed by signal %d: starting it again", name_of(node), number)
                 await self._start_node(launcher, node)
-        if not failed:
-            return
-        failures = [self._failure(name, code) for name, code in failed.items()]
-        raise min(failures, key=lambda failure: "RunAborted" in str(failure))
+        if self._failed(launcher):
+            raise await self._cause(launcher)
 
-    def _failure(self, name: str, code: int) -> ConfigError | RunAborted:
-        """What a process that failed has to say, from the last error in its log."""
-        path = self._logs / f"{name}.log"
-        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-        errors = re.findall(r"ERROR (.*)|^dlag[- ]\w+: (.*)", text, flags=re.MULTILINE)
-        said = next((a or b for a, b in reversed(errors)), f"ended with exit code {code}")
-        if code < 0 and self._checkpoint:
-            said = f"killed by signal {-code}, and no restart is left: "
-            said += "dlag resume goes on with it, dlag replan without it"
-        if code == EXIT_USAGE:
-            return ConfigError(said)
-        return RunAborted(f"{name}: {said} (log: {path})")
+    def _killed(self, launcher: Launcher) -> list[int]:
+        """Nodes that were killed and have a checkpoint to come back from."""
+        if launcher.gone or not self._checkpoint:
+            return []
+        return [node for node in range(self._nodes) if launcher.exits.get(name_of(node), 0) < 0]
+
+    def _failed(self, launcher: Launcher) -> list[Ending]:
+        """Endings that are the run's own.
+
+        Nobody misses the watcher, the coordinator once all nodes are ready, or a node that was
+        killed when it had finished, and had said so.
+        """
+        unmissed = {name_of(node) for node in self._killed(launcher) if self._finished(node)}
+        unmissed |= {"watch", "coordinator"} if self._laboratory.all_ready else {"watch"}
+        return [
+            self._ending(launcher, name)
+            for name, code in launcher.exits.items()
+            if code != EXIT_OK and name not in unmissed
+        ]
+
+    def _finished(self, node: int) -> bool:
+        return node in self.outcome.farewells
+
+    async def _cause(self, launcher: Launcher) -> DlagError:
+        """The error of a process that failed; of one that has its own reason, if there is one.
+
+        Who was told by a neighbor may be gone before that neighbor is: it is waited for.
+        """
+        nodes = {name_of(node) for node in range(self._nodes)}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CAUSE_SECONDS):
+                while not nodes <= launcher.exits.keys() and all(
+                    each.secondhand for each in self._failed(launcher)
+                ):
+                    launcher.ended.clear()
+                    await launcher.ended.wait()
+        return self._error(cause_of(self._failed(launcher)))
+
+    def _ending(self, launcher: Launcher, name: str) -> Ending:
+        ending = launcher.ending(name)
+        if launcher.exits.get(name, 0) < 0 and self._checkpoint:
+            advice = "no restart is left: dlag resume goes on with it, dlag replan without it"
+            return replace(ending, reason=f"{ending.reason}, and {advice}")
+        return ending
+
+    def _error(self, ending: Ending) -> DlagError:
+        return ending.error(f"log: {self._logs / f'{ending.who}.log'}")
 
 
 def name_of(node: int) -> str:

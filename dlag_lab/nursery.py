@@ -4,7 +4,7 @@
 output:
 
     {"name": "node-003", "argv": ["dlag-node", ...], "log": "path"}    start a process,
-     with "netns": "path" in that network namespace
+     with "netns": "path" in that network namespace; how it fails it leaves in "ending": "path"
     {"name": "node-003", "signal": 15}                                 send it a signal
     -> {"name": "node-003", "pid": 4711}, later {"name": "node-003", "exit": 0}
 
@@ -20,6 +20,7 @@ import os
 import selectors
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +32,8 @@ import dlag_lab.watch.cli
 import dlag_node.cli
 from dlag_lab.network.namespaces import enter
 from dlag_node.methods import METHODS, builder_of
-from dlag_node.process import new_loop
+from dlag_node.outcome import VARIABLE
+from dlag_node.process import EXIT_FAILED, new_loop, run_command
 from dlag_node.solvers import warm_up
 
 _PROGRAMS: dict[str, Callable[[list[str]], int]] = {
@@ -118,8 +120,8 @@ class Nursery:
 
 def _be_child(order: dict[str, Any], lifeline: int, close: tuple[int, ...]) -> None:
     """The rest of a forked child's life; never returns."""
-    code = 1
-    try:
+
+    def live(*_: object, **__: object) -> None:
         signal.set_wakeup_fd(-1)
         for each in _OURS:
             signal.signal(each, signal.SIG_DFL)
@@ -134,9 +136,15 @@ def _be_child(order: dict[str, Any], lifeline: int, close: tuple[int, ...]) -> N
         if "netns" in order:
             enter(order["netns"])
         program, *argv = order["argv"]
-        code = _PROGRAMS[program]([*argv, "--lifeline", str(lifeline)])
-    except BaseException as exc:
-        sys.stderr.write(f"{order['name']} ERROR {type(exc).__name__}: {exc}\n")
+        sys.exit(_PROGRAMS[program]([*argv, "--lifeline", str(lifeline)]))
+
+    code = EXIT_FAILED
+    try:
+        if "ending" in order:
+            os.environ[VARIABLE] = order["ending"]
+        code = run_command(live, [], order["name"])
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -204,7 +204,8 @@ def node(
 
     Exit codes: 0 done, 1 failed, 2 wrong settings, 130 interrupted, 143 terminated.
     """
-    set_up_logging("node" if node_id is None else f"node-{node_id:03d}", log_level)
+    name = "node" if node_id is None else f"node-{node_id:03d}"
+    set_up_logging(name, log_level)
     log.info("%s", configuration)
     settings = settings_of(
         coordinator=coordinator,
@@ -235,7 +236,7 @@ def node(
         min_samples=min_samples,
         model=model,
     )
-    raise typer.Exit(run_process(lambda: run_node(settings), lifeline=lifeline))
+    raise typer.Exit(run_process(lambda: run_node(settings), name=name, lifeline=lifeline))
 
 
 def settings_of(

@@ -11,18 +11,29 @@ DlagError
   ConvergenceError            the numbers went bad: non-finite iterate, oracle out of budget
   StorageError                a file of ours cannot be written, or read again
   CheckpointRefused           a checkpoint is torn, or not of this node in this run
+  ProcessDied                 a process was killed, or ended in a way that nobody foresaw
   RunAborted                  somebody else in the run failed, and said why
+
+Each can be raised again from its text alone, by who started the process that it ended
+(`outcome.py`).
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 
 class DlagError(Exception):
     """Root of the tree: catch this one at the top of a process."""
 
+    exit_code: ClassVar[int] = 1  # of a process that ends by it
+    node: int | None = None  # the node that it ends, once that has an id
+
 
 class ConfigError(DlagError):
     """A setting is wrong; the message names the value found and what was expected."""
+
+    exit_code = 2
 
 
 class ProtocolError(DlagError):
@@ -59,6 +70,10 @@ class StorageError(DlagError):
 
 class CheckpointRefused(DlagError):
     """A checkpoint is torn, or belongs to another run, node or version; the message says which."""
+
+
+class ProcessDied(DlagError):
+    """A process of the run ended by a signal or a fault of ours, and by no other of these."""
 
 
 class RunAborted(DlagError):

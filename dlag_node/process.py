@@ -1,4 +1,4 @@
-"""The top of a process: event loop, signals, lifeline, logging and exit codes."""
+"""The top of a process: event loop, signals, lifeline, logging, exit codes and its ending."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from dlag_node.errors import ConfigError, DlagError
+from dlag_node.outcome import VARIABLE, Ending
 
 log = logging.getLogger(__name__)
 
 EXIT_OK = 0
-EXIT_FAILED = 1
-EXIT_USAGE = 2
+EXIT_FAILED = DlagError.exit_code
+EXIT_USAGE = ConfigError.exit_code
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
@@ -37,32 +39,37 @@ def set_up_logging(name: str, level: str) -> None:
 
 
 def run_command(app: Callable[..., object], argv: list[str], name: str) -> int:
-    """Run a command-line application and return its exit code; our own errors take one line."""
+    """Run a command-line application and return its exit code; our own errors take one line.
+
+    Whoever started us finds our ending in the file of DLAG_ENDING, be it ours or one that nobody
+    foresaw; the latter goes on, for the sake of its traceback.
+    """
     try:
         app(argv, prog_name=name)
-    except ConfigError as exc:
-        sys.stderr.write(f"{name}: {exc}\n")
-        return EXIT_USAGE
     except DlagError as exc:
-        sys.stderr.write(f"{name}: {type(exc).__name__}: {exc}\n")
-        return EXIT_FAILED
+        return _fail(exc, name, lambda why: sys.stderr.write(f"{name}: {why}\n"))
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_FAILED
+    except Exception as exc:
+        _leave(Ending.of(exc, name))
+        raise
     return EXIT_OK
 
 
-def run_process(main: Callable[[], Awaitable[None]], *, lifeline: int | None = None) -> int:
-    """Run `main` to its end and return the process's exit code.
+def run_process(
+    main: Callable[[], Awaitable[None]], *, name: str, lifeline: int | None = None
+) -> int:
+    """Run `main` to its end and return the process's exit code; `name` is in its ending.
 
     SIGINT and SIGTERM cancel it, and so does the end of file on `lifeline`, a pipe whose other end
     the parent holds: a child never outlives its parent, however that dies.
     """
     threadpool_limits(1)  # one BLAS thread: the same bits everywhere, and no fight for the cores
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(_guarded(main, lifeline))
+        return runner.run(_guarded(main, name, lifeline))
 
 
-async def _guarded(main: Callable[[], Awaitable[None]], lifeline: int | None) -> int:
+async def _guarded(main: Callable[[], Awaitable[None]], name: str, lifeline: int | None) -> int:
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(main())
     ended_by: list[int] = []
@@ -81,16 +88,30 @@ async def _guarded(main: Callable[[], Awaitable[None]], lifeline: int | None) ->
         await task
     except asyncio.CancelledError:
         return ended_by[0] if ended_by else EXIT_FAILED
-    except ConfigError as exc:
-        log.error("%s", exc)
-        return EXIT_USAGE
     except DlagError as exc:
-        log.error("%s: %s", type(exc).__name__, exc)
-        return EXIT_FAILED
+        return _fail(exc, name, lambda why: log.error("%s", why))
     finally:
         if lifeline is not None:
             loop.remove_reader(lifeline)
     return EXIT_OK
+
+
+def _fail(error: DlagError, name: str, say: Callable[[str], object]) -> int:
+    """Say why we end, leave it for who started us, and return the exit code."""
+    ending = Ending.of(error, name)
+    say(str(error) if isinstance(error, ConfigError) else ending.text)
+    _leave(ending)
+    return error.exit_code
+
+
+def _leave(ending: Ending) -> None:
+    asked = os.environ.get(VARIABLE)
+    if not asked:
+        return
+    try:
+        ending.leave(Path(asked))
+    except OSError as exc:
+        log.warning("cannot leave our ending in %s: %s", asked, exc)
 
 
 def _watch_lifeline(lifeline: int, end: Callable[[int, str], None]) -> None:

@@ -14,7 +14,7 @@ from dlag_lab.faults.faults import Clock, Injector, draw
 from dlag_lab.faults.wires import Wires
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest
-from dlag_node.errors import DlagError, RunAborted
+from dlag_node.errors import ConfigError, DlagError
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,9 @@ def _to_the_end(request: RunRequest, injector: Injector, wires: Wires) -> tuple[
         try:
             run = Run(request, started=injector.started, view=injector, hosts=wires)
             return run.execute(), resumes
-        except RunAborted as exc:
+        except ConfigError:
+            raise
+        except DlagError as exc:
             log.info("resumed after: %s", exc)
             request = replace(request, resume=True)
     raise DlagError(f"{request.out} did not end after {_RESUMES} resumes")

@@ -13,6 +13,7 @@ import logging
 import os
 import select
 import signal
+import sys
 from contextlib import suppress
 from random import Random
 from time import monotonic, process_time
@@ -20,7 +21,7 @@ from time import monotonic, process_time
 from dlag_lab.network.namespaces import inside
 from dlag_lab.network.nfqueue import Packet, Queue
 from dlag_lab.network.spec import NetworkSpec, parse_network
-from dlag_node.process import EXIT_FAILED, EXIT_TERMINATED, set_up_logging
+from dlag_node.process import EXIT_TERMINATED, run_command, set_up_logging
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,11 @@ class Emulator:
 
 def run(argv: list[str]) -> int:
     """The process; its exit code is never 0, since a mesh without its network has failed."""
-    parser = argparse.ArgumentParser(prog="dlag-network")
+    return run_command(_emulate, argv, "dlag-network")
+
+
+def _emulate(argv: list[str], prog_name: str) -> None:
+    parser = argparse.ArgumentParser(prog=prog_name)
     parser.add_argument("--network", required=True, type=parse_network)
     parser.add_argument("--announce", required=True, type=int)
     parser.add_argument("--lifeline", type=int)
@@ -116,15 +121,11 @@ def run(argv: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     hurry()
-    try:
-        queues = [_opened(path) for path in options.namespaces]
-        emulator = Emulator(queues, Fate(options.network, Random()))
-        os.write(options.announce, b"ready\n")
-        log.info("%d hosts: %s", len(queues), options.network)
-        emulator.serve(stop, *([] if options.lifeline is None else [options.lifeline]))
-    except OSError as exc:
-        log.error("%s", exc)
-        return EXIT_FAILED
+    queues = [_opened(path) for path in options.namespaces]
+    emulator = Emulator(queues, Fate(options.network, Random()))
+    os.write(options.announce, b"ready\n")
+    log.info("%d hosts: %s", len(queues), options.network)
+    emulator.serve(stop, *([] if options.lifeline is None else [options.lifeline]))
     log.info(
         "held %d packets, lost %d; set free %.3f ms late on average, %.1f ms at most; %.2f s CPU",
         emulator.held,
@@ -133,7 +134,7 @@ def run(argv: list[str]) -> int:
         1e3 * emulator.late_most,
         process_time() - begun,
     )
-    return EXIT_TERMINATED
+    sys.exit(EXIT_TERMINATED)
 
 
 def _opened(path: str) -> Queue:

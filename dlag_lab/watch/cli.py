@@ -79,7 +79,7 @@ def watch(
         elif folder is not None:
             await show_replay(folder, page, say)
 
-    raise typer.Exit(run_process(show, lifeline=lifeline))
+    raise typer.Exit(run_process(show, name="watch", lifeline=lifeline))
 
 
 def run(argv: list[str]) -> int:

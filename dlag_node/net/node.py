@@ -26,6 +26,7 @@ from dlag_node.net.shell import Shell
 from dlag_node.net.sockets import Socket
 from dlag_node.net.wish import Wish
 from dlag_node.net.witness import Witness
+from dlag_node.outcome import Ending
 from dlag_node.rounds.checkpoint import Owner
 from dlag_node.rounds.engine import Engine
 from dlag_node.rounds.keeper import Keeper
@@ -56,6 +57,7 @@ class _Node:
         self._settings = settings
         self._context = context
         self._stack = stack  # what is on it is closed at the end, the newest first
+        self._id: int | None = None  # ours, once we have a place
         self._wish = Wish()
         self._mourners: list[Callable[[str], None]] = []  # who hears why we fail
 
@@ -71,12 +73,14 @@ class _Node:
         self._mourners.append(arrival.fail)
         try:
             arrived = await arrival.place()
+            self._id = arrived.place.enrol.node
             await self._take_part(arrival, arrived, folder, credentials)
         except NotNeeded as exc:
             log.warning("this node is not needed: %s", exc)
         except DlagError as exc:
+            exc.node = self._id
             for tell in self._mourners:
-                tell(f"{type(exc).__name__}: {exc}")
+                tell(Ending.of(exc, "node").text)
             raise
 
     async def _take_part(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 from pathlib import Path
@@ -40,7 +41,18 @@ def test_killing_any_process_leaves_no_orphan(victim: str, tmp_path: Path) -> No
         assert code == (-signal.SIGKILL if victim == "dlag" else 1)
         assert_gone(others)
         if victim == "node":
-            assert "node-003: ended with exit code -9" in run.communicate()[1]
+            said = "dlag: ProcessDied: node-003: killed by signal 9 (log: "
+            assert said in run.communicate()[1]
+
+
+def test_a_node_that_is_asked_to_end_is_named_and_not_those_that_it_told(tmp_path: Path) -> None:
+    with command("dlag", "run", *LONG, "--out", str(tmp_path / "run")) as run:
+        read_until(run, "nodes are ready")
+        others = family(run.pid)
+        others[-1].terminate()
+        assert run.wait(DEADLINE) == 1
+        assert "dlag: ProcessDied: node-003: ended by signal 15 (log: " in run.communicate()[1]
+        assert_gone(others)
 
 
 def test_a_diverging_run_ends_with_what_to_change(tmp_path: Path) -> None:
@@ -49,8 +61,9 @@ def test_a_diverging_run_ends_with_what_to_change(tmp_path: Path) -> None:
         others = family(run.pid)
         _, errors = run.communicate(timeout=60)
         assert run.returncode == 1
-        assert "the run diverges" in errors
+        assert re.search("^dlag: ConvergenceError: node-00[0-3]: the run diverges", errors, re.M)
         assert "lower gamma" in errors
+        assert re.search(r"\(log: .*/logs/node-00[0-3]\.log\)$", errors, re.M)
         assert_gone(others)
 
 
@@ -142,8 +155,7 @@ def test_a_silent_neighbor_ends_in_an_error_within_the_deadline(tmp_path: Path) 
         stopped.suspend()
         assert run.wait(DEADLINE) == 1
         errors = run.communicate()[1]
-        assert "NeighborTimeout" in errors
-        assert "for neighbors" in errors
+        assert re.search("^dlag: NeighborTimeout: node-00[0-2]: .* for neighbors", errors, re.M)
         assert_gone(others)
 
 

@@ -14,13 +14,15 @@ import pytest
 import zmq
 import zmq.asyncio
 
+import dlag_lab.cli
 from coordinator.plan import Plan, RunSettings
 from dlag_lab import elsewhere
 from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory
 from dlag_lab.preparing import clear_states
 from dlag_lab.referee import Referee
-from dlag_node.errors import RunAborted
+from dlag_node.errors import ConvergenceError
+from dlag_node.process import run_command
 from dlag_node.rounds.state_folder import StateFolder
 from dlag_node.trust.keys import make_pair, read_public
 from dlag_node.wire.observing import FROM_NODE, Fallen, Horizon, Ready
@@ -188,10 +190,39 @@ async def test_a_node_that_gave_up_for_good_ends_the_watch_with_its_reason(
         with closing(context.socket(zmq.DEALER)) as dealer:
             dealer.connect(address)
             await dealer.send(pack(Ready(0, 0, 0.1, 1)))
+            await dealer.send(pack(Fallen(0, "RunAborted: node 1: ConvergenceError: so I hear")))
             await dealer.send(pack(Fallen(1, "ConvergenceError: it diverges")))
-            with pytest.raises(RunAborted, match=r"node 1 gave up.*it diverges"):
+            with pytest.raises(ConvergenceError, match=r"node 1 gave up.*: it diverges$"):
                 await asyncio.wait_for(task, DEADLINE)
     assert laboratory.outcome.ready.keys() == {0}
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "said"),
+    [
+        ("ConfigError: lambda = -1", 2, "dlag: node 1 gave up, and nobody says anything: lambda"),
+        ("StorageError: the disk is full", 1, "dlag: StorageError: node 1 gave up, and nobody"),
+        ("SystemExit: 0", 1, "dlag: RunAborted: node 1 gave up, and nobody says anything: System"),
+    ],
+)
+def test_a_referee_ends_with_the_exit_code_of_the_node_that_gave_up(
+    reason: str,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(elsewhere, "_GIVE_UP_AFTER", 0.2)
+    address = f"ipc://{tmp_path}/laboratory"
+    argv = ["referee", "--topology=path:2", "--bind", address, "--insecure", "--no-figures"]
+    argv += ["--records", str(tmp_path / "mesh"), "--out", str(tmp_path / "run")]
+    with zmq.Context() as context, closing(context.socket(zmq.DEALER)) as dealer:
+        dealer.linger = 0
+        dealer.connect(address)
+        dealer.send(pack(Fallen(1, reason)))
+        assert run_command(dlag_lab.cli.app, argv, "dlag") == code
+    assert said in capfd.readouterr().err
 
 
 def test_a_new_run_clears_the_states_that_nobody_uses(tmp_path: Path) -> None:

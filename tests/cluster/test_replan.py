@@ -14,7 +14,7 @@ from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import RunFolder
 from dlag_lab.replan import replan
 from dlag_lab.runs import Run, RunRequest
-from dlag_node.errors import ConfigError, RunAborted
+from dlag_node.errors import ConfigError, ProcessDied
 from tests.cluster.meshes import DEADLINE, command
 from tests.cluster.test_survival import Killer, survive
 
@@ -47,7 +47,7 @@ def test_the_others_reach_the_optimum_of_what_is_left_sooner_than_from_nothing(
     request = RunRequest(
         settings=SETTINGS, mode="mesh", target=1e-30, out=out, checkpoint=5, restarts=0
     )
-    with pytest.raises(RunAborted, match=r"killed by signal 9, .*dlag replan"):
+    with pytest.raises(ProcessDied, match=r"killed by signal 9, .*dlag replan"):
         survive(request, Killer((150, {LOST})))
     run = json.loads((out / "run.json").read_text(encoding="utf-8"))
     (out / "run.json").write_text(json.dumps(run | {"target": TARGET}), encoding="utf-8")

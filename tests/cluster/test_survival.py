@@ -18,7 +18,7 @@ from dlag_lab.live import Progress
 from dlag_lab.mesh import name_of
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest
-from dlag_node.errors import ConfigError, RunAborted
+from dlag_node.errors import ConfigError, ProcessDied
 from tests.cluster.meshes import command, deeds, finish
 
 ROUNDS = 140
@@ -111,7 +111,7 @@ def test_a_target_ends_a_disturbed_run_in_the_same_round(tmp_path: Path) -> None
 def test_restarts_are_bounded_and_the_run_can_be_resumed(tmp_path: Path) -> None:
     out = tmp_path / "run"
     request = replace(asked(out, "dlag", 2), restarts=1)
-    with pytest.raises(RunAborted, match="node-002: killed by signal 9, and no restart is left"):
+    with pytest.raises(ProcessDied, match="node-002: killed by signal 9, and no restart is left"):
         survive(request, Killer((10, {2}), (20, {2})))
     seen = (out / "trajectory.jsonl").read_text().splitlines()
     assert len(seen) > 20

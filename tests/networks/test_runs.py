@@ -19,7 +19,7 @@ from dlag_lab.network.namespaces import inside
 from dlag_lab.network.network import MESH_INTERFACE, Network
 from dlag_lab.network.spec import parse_network
 from dlag_lab.referee import Referee
-from dlag_node.errors import RunAborted
+from dlag_node.errors import ProcessDied
 from dlag_node.graphs.topology import parse_topology
 from dlag_node.wire.observing import Snapshots
 from tests.cluster.meshes import DEADLINE, assert_gone, command, family, finish, read_until
@@ -118,7 +118,7 @@ def test_a_run_whose_emulator_dies_fails_and_says_so(tmp_path: Path) -> None:
     def kill(launcher: Launcher) -> None:
         os.kill(launcher.pids["network"], signal.SIGKILL)
 
-    with pytest.raises(RunAborted, match="network: ended with exit code -9"):
+    with pytest.raises(ProcessDied, match="network: killed by signal 9"):
         over_network(tmp_path / "run", lambda _: None, kill)
     assert traces() == before
 
