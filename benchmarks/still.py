@@ -10,6 +10,7 @@ import zmq
 from turns import Seat, Span
 
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.net.books import Books
 from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
 from dlag_node.net.node_state import NodeState
@@ -87,7 +88,7 @@ async def take_part(
     links = Links(router, introduction, peers, codec, state)
     stack = ExitStack()
     witness = None if shown is None else shown(engine, links, context, stack)
-    shell = Shell(state, router, links, keeper=keeper, witness=witness)
+    shell = Shell(state, router, links, books=Books(engine, keeper=keeper, witness=witness))
     await links.call()
     await shell.run()
     seat.leave(method.span)

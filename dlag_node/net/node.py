@@ -13,6 +13,7 @@ import zmq
 
 from dlag_node.errors import ConfigError, DlagError, NotNeeded
 from dlag_node.net.arrival import Arrival, Arrived
+from dlag_node.net.books import Books
 from dlag_node.net.credentials import Credentials, find_credentials
 from dlag_node.net.faults import Faults
 from dlag_node.net.introduction import Introduction
@@ -100,16 +101,8 @@ class _Node:
         links = self._link(state, arrived, keeper)
         witness = self._show(engine, links, faults, place, credentials)
         opening = Opening(engine.node, links, settings.neighbor_timeout, arrival.tell)
-        shell = Shell(
-            state,
-            arrived.router,
-            links,
-            recorder=recorder,
-            observed=observed,
-            keeper=keeper,
-            witness=witness,
-            opening=opening,
-        )
+        books = Books(engine, recorder=recorder, keeper=keeper, witness=witness, observed=observed)
+        shell = Shell(state, arrived.router, links, books=books, opening=opening)
         await links.call(everybody=folder is not None and folder.used)
         arrival.tell(Started())
         await shell.run()

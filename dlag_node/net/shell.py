@@ -11,10 +11,10 @@ from collections.abc import Callable
 from time import perf_counter
 
 from dlag_node.errors import NeighborTimeout, RunAborted
+from dlag_node.net.books import Books
 from dlag_node.net.computing import Computing, Result
 from dlag_node.net.links import Links
 from dlag_node.net.node_state import NodeState
-from dlag_node.net.observer import Observed
 from dlag_node.net.opening import Opening
 from dlag_node.net.orders import (
     Ask,
@@ -38,9 +38,6 @@ from dlag_node.net.orders import (
 )
 from dlag_node.net.router import Router
 from dlag_node.net.waits import Waits
-from dlag_node.net.witness import Witness
-from dlag_node.rounds.keeper import Keeper
-from dlag_node.rounds.recorder import Recorder
 
 _MESSAGES_AT_MOST = 64  # then the loop gets a turn: signals and timers are never starved
 _STAY_SECONDS = 3.0  # for neighbors that may be about to call, when we must end
@@ -56,23 +53,16 @@ class Shell:
         router: Router,
         links: Links,
         *,
-        recorder: Recorder | None = None,
-        observed: Observed | None = None,
-        keeper: Keeper | None = None,
-        witness: Witness | None = None,
+        books: Books | None = None,
         opening: Opening | None = None,
     ) -> None:
         self._state = state
         self._router = router
         self._links = links
-        self._recorder = recorder
-        self._observed = observed
-        self._keeper = keeper
-        self._witness = witness
+        self._books = books = books or Books(state.engine)
         self._opening = opening
         self._computing = Computing(state.engine)
         self._waits = Waits()
-        self._asking: asyncio.Task[None] | None = None  # for the laboratory
         self._timer: asyncio.TimerHandle | None = None
         self._deeds: dict[type[Order], Callable[..., None]] = {
             Compute: lambda _: self._compute(),
@@ -80,12 +70,12 @@ class Shell:
             Send: lambda order: links.send(order.neighbor, order.frame),
             Resend: lambda order: links.resend(order.neighbor, order.raw),
             Ask: lambda order: links.ask(order.neighbor, order.seq),
-            Meet: self._meet,
-            Note: self._note,
-            Save: self._save,
-            Show: self._show,
-            ShowReady: self._show_ready,
-            ShowHalted: self._show_halted,
+            Meet: lambda order: books.meet(order.neighbor, links.address_of(order.neighbor)),
+            Note: lambda order: books.note(order.record),
+            Save: lambda order: books.save(finished=order.finished, done=order.done),
+            Show: lambda order: books.show(order.record, flush=order.flush),
+            ShowReady: lambda order: books.show_ready(order.rounds),
+            ShowHalted: lambda order: books.show_halted(order.rounds),
             Mention: self._mention,
             Search: self._search,
             WakeAt: self._wake_at,
@@ -99,8 +89,9 @@ class Shell:
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(self._router.socket, self._pump)
-        if self._observed is not None:
-            self._loop.add_reader(self._observed.socket, self._hear_laboratory)
+        laboratory = self._books.observed
+        if laboratory is not None:
+            self._loop.add_reader(laboratory.socket, self._hear_laboratory)
         node = self._state.engine.node
         try:
             self._pump()  # primes the descriptors: they tell of edges only
@@ -115,12 +106,12 @@ class Shell:
             await self._end(f"node {node}: {type(exc).__name__}: {exc}")
             raise
         finally:
-            for waiting in (self._timer, self._asking):
-                if waiting is not None:
-                    waiting.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._books.close()
             self._loop.remove_reader(self._router.socket)
-            if self._observed is not None:
-                self._loop.remove_reader(self._observed.socket)
+            if laboratory is not None:
+                self._loop.remove_reader(laboratory.socket)
 
     def _pump(self) -> None:
         try:
@@ -171,46 +162,10 @@ class Shell:
 
     def _heard(self, *, always: bool = False) -> bool:
         """Whether the laboratory has said something; what we sent may have eaten the edge."""
-        if self._observed is None or not (always or self._state.halted):
-            return False
-        horizon = self._observed.horizon()
+        horizon = self._books.horizon() if always or self._state.halted else None
         if horizon is not None:
             self._state.granted(horizon)
         return horizon is not None
-
-    def _meet(self, order: Meet) -> None:
-        if self._keeper is not None:
-            self._keeper.meet(order.neighbor, self._links.address_of(order.neighbor))
-
-    def _note(self, order: Note) -> None:
-        if self._witness is not None:
-            self._witness.take(order.record)
-        if self._recorder is not None:
-            self._recorder.write(order.record, self._state.engine.method.theta)
-
-    def _save(self, order: Save) -> None:
-        """Records first: those of saved rounds are not written again after a crash."""
-        assert self._keeper is not None
-        if self._recorder is not None:
-            self._recorder.flush(durable=self._keeper.durable)
-        self._keeper.save(self._state.engine, finished=order.finished, done=order.done)
-
-    def _show(self, order: Show) -> None:
-        if self._observed is not None:
-            theta = self._state.engine.method.theta
-            self._observed.take(order.record, theta, flush=order.flush)
-
-    def _show_ready(self, order: ShowReady) -> None:
-        if self._observed is not None:
-            self._observed.ready(order.rounds)
-
-    def _show_halted(self, order: ShowHalted) -> None:
-        """What we did is in our files: the laboratory may be a new one."""
-        if self._observed is None or (self._asking is not None and not self._asking.done()):
-            return
-        if self._recorder is not None:
-            self._recorder.flush()
-        self._asking = self._loop.create_task(self._observed.wait(order.rounds))
 
     def _mention(self, order: Mention) -> None:
         where = ", ".join(f"{j} at {self._links.address_of(j)}" for j in order.missing)
@@ -234,9 +189,7 @@ class Shell:
             f"node {engine.node} waited {order.waited:.1f} s at exchange {engine.seq} "
             f"for neighbors {missing}: {'; '.join(map(self._links.whereabouts, missing))}"
         )
-        if self._keeper is not None:
-            text += f"; {self._keeper.comfort}"
-        self._fail(NeighborTimeout(text))
+        self._fail(NeighborTimeout(text + self._books.comfort))
 
     def _fail(self, exc: Exception) -> None:
         if not self._over.done():
