@@ -26,7 +26,6 @@ from dlag_lab.runs import Run, RunRequest
 from dlag_lab.simulate import Array, seats_of
 from dlag_node.errors import ConfigError
 from dlag_node.methods.beginning import Beginnable
-from dlag_node.problems import Problem
 from dlag_node.rounds import Engine
 from dlag_node.rounds.checkpoint import Owner
 from dlag_node.rounds.keeper import Keeper
@@ -112,12 +111,7 @@ def _last(state: Path) -> tuple[Place, Engine]:
 
 def _begin(plan: Plan, seats: Sequence[tuple[Place, Engine]], theta: Array) -> None:
     """Every method at theta, with its part of gradients that sum to zero."""
-    gradients = np.array(
-        [
-            Problem(*plan.shard(i), plan.loss, n0=plan.n0, lam=plan.settings.lam).gradient(theta)
-            for i in range(plan.nodes)
-        ]
-    )
+    gradients = np.array([plan.problem(i).gradient(theta) for i in range(plan.nodes)])
     for (_, engine), g in zip(seats, gradients - gradients.mean(axis=0), strict=True):
         assert isinstance(engine.method, Beginnable)
         engine.method.begin_at(theta.copy(), g)
