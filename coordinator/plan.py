@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -28,6 +28,7 @@ from dlag_node.wire.limits import MAX_CENSUS_EDGES, MAX_CENSUS_NODES, MAX_NODES,
 
 T = TypeVar("T")
 
+_DIGITS = 9  # of a constant: LAPACK's on two processors agree in 13 and more
 HELD = "nodes"  # in place of a data file: each node has its own
 _NO_DATA = (
     "--data nodes: only a coordinator takes that (dlag-coordinator, with dlag-node --data FILE on "
@@ -227,20 +228,8 @@ class Plan:
         L_max = max(report.L for report in reports)
         L_sample = _all_of(max, [report.L_sample for report in reports])
         census = self._census(reports)
-        common = asdict(self.settings) | {
-            "protocol": PROTOCOL,
-            "edges": self.graph.edges,
-            "data": None if self.held else self.dataset.sha256,
-            "agreement": repr(self.terms),
-            "mu_min": mu_min,
-            "L_max": L_max,
-            "L_sample": L_sample,
-            "census": None if census is None else asdict(census),
-        }
-        del common["data_dir"]  # where the file lies is no part of what was agreed
         diameter = self.graph.diameter()
-        text = json.dumps(common, sort_keys=True)
-        config = hashlib.sha256(text.encode()).hexdigest()
+        config = self._hash(mu_min=mu_min, L_max=L_max, L_sample=L_sample, census=census)
         return [
             Assignment(
                 config=config,
@@ -264,6 +253,26 @@ class Plan:
             )
             for i in range(self.nodes)
         ]
+
+    def _hash(self, *, census: Census | None, **constants: float | None) -> str:
+        """Of all that was agreed: the same wherever the same settings and samples are planned.
+
+        So where files lie is no part of it, and constants count to a few digits: another processor
+        has others in the last bits.
+        """
+        settings = self.settings
+        common = asdict(settings) | {
+            "protocol": PROTOCOL,
+            "edges": self.graph.edges,
+            "data": None if self.held else self.dataset.sha256,
+            "agreement": repr(self.terms),
+            "constants": _rounded(constants),
+            "census": None if census is None else _rounded(asdict(census)),
+        }
+        del common["data_dir"], common["topology"]  # the edges are what it says, or its file
+        if settings.label is not None and Path(settings.data).suffix == ".npy":
+            del common["label"]  # a file, too, and in the hash of the data
+        return hashlib.sha256(json.dumps(common, sort_keys=True).encode()).hexdigest()
 
     def _census(self, reports: Sequence[Report]) -> Census | None:
         """What everybody may know of everybody; None where it would be too much to tell."""
@@ -289,3 +298,14 @@ def _all_of(fold: Callable[[list[float]], T], said: Sequence[float | None]) -> T
     """What all of them said, folded; None where one of them kept it to itself."""
     told = [each for each in said if each is not None]
     return fold(told) if len(told) == len(said) else None
+
+
+def _rounded(values: Any) -> Any:
+    """Every float within, to _DIGITS digits."""
+    if isinstance(values, float):
+        return f"{values:.{_DIGITS}g}"
+    if isinstance(values, Mapping):
+        return {name: _rounded(each) for name, each in values.items()}
+    if isinstance(values, tuple):
+        return [_rounded(each) for each in values]
+    return values

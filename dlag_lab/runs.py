@@ -36,7 +36,7 @@ from dlag_lab.referee import Measurement, Referee
 from dlag_lab.result import RunResult
 from dlag_lab.resuming import check_resumable
 from dlag_lab.running import StopBell, running
-from dlag_lab.simulate import Simulator, engines_of, problems_of, stop
+from dlag_lab.simulate import Simulator, problems_of, seats_of, stop
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import page_address
@@ -118,7 +118,9 @@ class Run:
         self._hosts = hosts
         self._watched = watched
         self.plan = Plan(request.settings)
-        engine = engines_of(self.plan)[0]  # every bad parameter is an error here, before a socket
+        # every bad parameter is an error here, before a socket
+        place, engine = seats_of(self.plan, [""] * self.plan.nodes)[0]
+        self._config = place.assignment.config
         if request.network is not None and request.mode == "mesh":
             check_machine(request.network)
         asked = self._asked(engine)  # first: a folder without run.json is nobody's
@@ -203,6 +205,7 @@ class Run:
             dim=self.plan.dim,
             referee=referee,
             records=records,
+            config=self._config,
             progress=self._progress(referee),
             keys=self.request.keys,
             bell=bell,
@@ -223,6 +226,8 @@ class Run:
                 dim=self.plan.dim,
                 referee=referee,
                 folder=self.folder.path,
+                # what goes on may be of an older version, whose hash was of other words
+                config=None if self.request.resume else self._config,
                 progress=self._progress(referee),
                 started=self._started,
                 neighbor_timeout=self.request.neighbor_timeout,

@@ -267,7 +267,11 @@ class MeshNode:
 
     def _hear_laboratory(self) -> None:
         """The laboratory's descriptor has something: take it at once, or it would wake us again."""
-        self._listen()
+        try:
+            self._listen()
+        except DlagError as exc:
+            self._fail(exc)
+            return
         self._pump()
 
     def _listen(self) -> None:

@@ -86,7 +86,9 @@ async def _take_part(
                 log.warning("back at round %d, exchange %d", engine.rounds, engine.seq)
         recorder = None
         if settings.observer is not None:
-            observed = Observed(context, settings.observer, enrol.node, credentials)
+            observed = Observed(
+                context, settings.observer, enrol.node, assignment.config, credentials
+            )
             stack.callback(observed.close)
             await observed.call()
         if settings.out is not None:

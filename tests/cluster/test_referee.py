@@ -21,6 +21,7 @@ from dlag_lab.laboratory import Laboratory
 from dlag_lab.preparing import clear_states
 from dlag_lab.referee import Referee
 from dlag_node.errors import RunAborted
+from dlag_node.process import EXIT_FAILED, EXIT_USAGE
 from dlag_node.rounds.state_folder import StateFolder
 from dlag_node.trust.keys import make_pair, read_public
 from dlag_node.wire.observing import FROM_NODE, Fallen, Horizon, Ready
@@ -51,8 +52,9 @@ class ByHand:
         self.coordinator = read_until(process, "listening on ").split("listening on ")[1].split()[0]
         return process
 
-    def start_watch(self, bind: str = LOOPBACK) -> subprocess.Popen[str]:
-        argv = [*FLAGS, "--target=1e-7", "--bind", bind, "--records", str(self.folder / "mesh")]
+    def start_watch(self, bind: str = LOOPBACK, *other: str) -> subprocess.Popen[str]:
+        argv = [*FLAGS, *other, "--target=1e-7", "--bind", bind]
+        argv += ["--records", str(self.folder / "mesh")]
         argv += ["--out", str(self.folder / "results"), "--force", "--no-figures"]
         argv += [*self.keys("report"), *self.listed]
         process = self.start("dlag", "referee", *argv)
@@ -139,6 +141,49 @@ def test_a_laboratory_that_died_between_two_words_can_be_followed_by_another(
     assert ours["theta_sha256"] == theirs["theta_sha256"]
 
 
+def assert_all_refused(
+    referee: subprocess.Popen[str], nodes: list[subprocess.Popen[str]], results: Path
+) -> None:
+    """The referee says what is wrong, and so does every node; nobody ends as after a good run."""
+    _, said = referee.communicate(timeout=DEADLINE)
+    assert referee.returncode == EXIT_USAGE, said
+    found = re.search(
+        r"node \d has the configuration ([0-9a-f]{64}), the referee's is ([0-9a-f]{64}): "
+        r"start dlag referee with the settings and the data of the coordinator",
+        said,
+    )
+    assert found is not None, said
+    assert found[1] != found[2]
+    for node in nodes:
+        _, said = node.communicate(timeout=DEADLINE)
+        assert node.returncode == EXIT_FAILED
+        assert "PeerRefused: the laboratory refused us: node" in said
+        assert found[1] in said
+        assert found[2] in said
+    assert not (results / "summary.json").exists()
+
+
+def test_a_referee_with_other_settings_is_refused_and_all_end(by_hand: ByHand) -> None:
+    coordinator = by_hand.start_coordinator()
+    referee = by_hand.start_watch(LOOPBACK, "--lambda=0.02")
+    nodes = [by_hand.start_node(i) for i in range(4)]
+    assert_all_refused(referee, nodes, by_hand.folder / "results")
+    assert coordinator.wait(DEADLINE) != 0
+
+
+def test_a_second_referee_with_other_settings_is_refused_in_the_middle_of_a_run(
+    by_hand: ByHand,
+) -> None:
+    by_hand.start_coordinator()
+    first = by_hand.start_watch()
+    nodes = [by_hand.start_node(i) for i in range(4)]
+    read_until(first, "4 nodes are ready")
+    first.kill()
+    first.wait(DEADLINE)
+    second = by_hand.start_watch(by_hand.observer, "--shards=even")
+    assert_all_refused(second, nodes, by_hand.folder / "results")
+
+
 def test_a_key_that_was_not_posted_is_refused_and_counted(by_hand: ByHand, tmp_path: Path) -> None:
     coordinator = by_hand.start_coordinator()
     report = by_hand.start_watch()
@@ -187,7 +232,7 @@ async def test_a_node_that_gave_up_for_good_ends_the_watch_with_its_reason(
         task = asyncio.create_task(elsewhere.see_through(laboratory, address))
         with closing(context.socket(zmq.DEALER)) as dealer:
             dealer.connect(address)
-            await dealer.send(pack(Ready(0, 0, 0.1, 1)))
+            await dealer.send(pack(Ready(0, 0, 0.1, 1, "any")))
             await dealer.send(pack(Fallen(1, "ConvergenceError: it diverges")))
             with pytest.raises(RunAborted, match=r"node 1 gave up.*it diverges"):
                 await asyncio.wait_for(task, DEADLINE)
