@@ -19,6 +19,7 @@ from coordinator.roster import Roster
 from coordinator.server import run_server
 from dlag_node.configuration import Configuration, takes_configuration
 from dlag_node.errors import ConfigError
+from dlag_node.outputs import to_file
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.trust.cli import Insecure, Post
 from dlag_node.trust.loopback import require_loopback
@@ -44,7 +45,9 @@ Admitted = Annotated[
 ]
 Tokens = Annotated[
     Path | None,
-    typer.Option(envvar="DLAG_TOKENS", help="The list of one-time tokens, as hashes."),
+    typer.Option(
+        envvar="DLAG_TOKENS", callback=to_file, help="The list of one-time tokens, as hashes."
+    ),
 ]
 Hidden = Annotated[int | None, typer.Option(hidden=True)]
 

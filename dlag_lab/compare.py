@@ -23,6 +23,7 @@ from dlag_lab.runs import Run, RunRequest, identity
 from dlag_lab.simulate import engines_of
 from dlag_node.errors import ConfigError, ConvergenceError, RunAborted
 from dlag_node.methods import METHODS, parse_method
+from dlag_node.outputs import to_folder
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +70,7 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise ConfigError(f"seeds = {self.seeds}: expected at least 1")
-        if self.out.exists() and not self.out.is_dir():
-            raise ConfigError(f"{self.out} is a file: expected a folder, or a name not yet taken")
+        to_folder(self.out)
         names: dict[str, str] = {}
         for method in self.methods:
             other = names.setdefault(slug(method), method)

@@ -12,6 +12,7 @@ import typer
 from dlag_node.data import Table, read_table
 from dlag_node.data.model import Model, load_model_file
 from dlag_node.errors import ConfigError, StorageError
+from dlag_node.outputs import to_file
 from dlag_node.problems import Array
 
 ModelFile = Annotated[Path, typer.Argument(help="A model that a node left behind.")]
@@ -22,7 +23,10 @@ Label = Annotated[
     str | None, typer.Option(envvar="DLAG_LABEL", help="Where the labels are, if there are any.")
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", help="Write predictions there as csv, a line a sample.")
+    Path | None,
+    typer.Option(
+        "--out", callback=to_file, help="Write predictions there as csv, a line a sample."
+    ),
 ]
 
 
@@ -71,6 +75,7 @@ def write_predictions(model: Model, scores: Array, path: Path) -> None:
     if model.classes:
         columns["probability"] = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", newline="", encoding="ascii") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)

@@ -46,6 +46,9 @@ def run_command(app: Callable[..., object], argv: list[str], name: str) -> int:
     except DlagError as exc:
         sys.stderr.write(f"{name}: {type(exc).__name__}: {exc}\n")
         return EXIT_FAILED
+    except OSError as exc:
+        sys.stderr.write(f"{name}: {_named(exc)}\n")
+        return EXIT_USAGE
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_FAILED
     return EXIT_OK
@@ -87,10 +90,23 @@ async def _guarded(main: Callable[[], Awaitable[None]], lifeline: int | None) ->
     except DlagError as exc:
         log.error("%s: %s", type(exc).__name__, exc)
         return EXIT_FAILED
+    except OSError as exc:
+        log.error("%s", _named(exc))
+        return EXIT_USAGE
     finally:
         if lifeline is not None:
             loop.remove_reader(lifeline)
     return EXIT_OK
+
+
+def _named(exc: OSError) -> str:
+    """A file that cannot be used, and why: the operator's to fix, whoever came upon it.
+
+    Any other error of the system's is not: it is raised again.
+    """
+    if exc.filename is None:
+        raise exc
+    return f"cannot use {exc.filename}: {exc.strerror}"
 
 
 def _watch_lifeline(lifeline: int, end: Callable[[int, str], None]) -> None:
