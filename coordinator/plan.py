@@ -59,6 +59,9 @@ class RunSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("lam", "intercept", "tol", "max_seconds"):
+            value = getattr(self, name)  # 1 and numpy's 1.0 are told, and hashed, as 1.0 is
+            object.__setattr__(self, name, None if value is None else float(value))
         if self.rounds < 1:
             raise ConfigError(f"rounds = {self.rounds}: expected at least 1")
         for name in ("tol", "max_seconds"):

@@ -128,6 +128,12 @@ def test_the_config_hash_does_not_depend_on_where_a_graph_or_labels_lie(tmp_path
     assert config_of(places[0]) == config_of(replace(places[0], topology="path:4"))
 
 
+def test_the_config_hash_does_not_depend_on_how_a_number_is_said() -> None:
+    said = replace(BASE, lam=np.float64(0.5), intercept=1, max_seconds=60)
+    assert config_of(said) == config_of(replace(BASE, lam=0.5, intercept=1.0, max_seconds=60.0))
+    assert repr(said.lam) == "0.5"  # as it stands in the words to a coordinator
+
+
 def test_the_config_hash_does_not_depend_on_where_the_data_lies(tmp_path: Path) -> None:
     places = []
     for folder in (tmp_path / "a", tmp_path / "b"):
