@@ -28,6 +28,7 @@ from dlag_lab.laboratory import Laboratory
 from dlag_lab.launcher import Launcher
 from dlag_lab.live import LiveView, Progress
 from dlag_lab.mesh import LocalMesh
+from dlag_lab.naming import name_features
 from dlag_lab.network.commands import check_machine
 from dlag_lab.network.hosts import Hosts, Loopback
 from dlag_lab.network.network import Network
@@ -212,6 +213,7 @@ class Run:
         )
         outcome = interruptible(see_through(laboratory, self.request.bind))
         collect(records, self.folder, nodes=nodes)
+        self._name_models()
         return outcome.costs
 
     def _on_mesh(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
@@ -240,7 +242,12 @@ class Run:
                 watched=self._watched,
             )
             outcome = interruptible(mesh.run())
+        self._name_models()
         return outcome.costs
+
+    def _name_models(self) -> None:
+        names, nodes = self.plan.dataset.table.names, self.plan.nodes
+        name_features(self.folder.path / "nodes", names, nodes=nodes)
 
     def _conclude(self, extras: dict[str, Any]) -> RunResult:
         result = self.folder.load()

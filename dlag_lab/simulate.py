@@ -56,6 +56,7 @@ class Simulator:
         seats = seats_of(plan, [""] * plan.nodes)
         self.engines = [engine for _, engine in seats]
         self._told = [(place.enrol, place.assignment) for place, _ in seats]
+        self._names = plan.dataset.table.names
         self._events: deque[_Event] = deque()
         self._random = None if shuffle is None else random.Random(shuffle)
 
@@ -103,7 +104,8 @@ class Simulator:
 
     def _leave_models(self, folder: Path) -> None:
         for (enrol, assignment), engine in zip(self._told, self.engines, strict=True):
-            model = model_of(enrol, assignment, engine.method.theta, rounds=engine.rounds)
+            theta, rounds = engine.method.theta, engine.rounds
+            model = model_of(enrol, assignment, theta, rounds=rounds, names=self._names)
             model.save(model_path(folder, enrol.node))
 
     def _step(self, horizon: int) -> Engine | None:

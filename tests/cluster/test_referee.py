@@ -20,6 +20,7 @@ from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory
 from dlag_lab.preparing import clear_states
 from dlag_lab.referee import Referee
+from dlag_node.data.model import load_model_file
 from dlag_node.errors import RunAborted
 from dlag_node.process import EXIT_FAILED, EXIT_USAGE
 from dlag_node.rounds.state_folder import StateFolder
@@ -104,6 +105,12 @@ def test_a_laboratory_that_is_killed_may_be_started_again(by_hand: ByHand, tmp_p
     )
     for word in ("theta_sha256", "rounds", "deltas_sent", "rounds_to_target", "suboptimality"):
         assert ours[word] == theirs[word], word
+    for node in range(4):
+        own, copy = (
+            load_model_file(tmp_path / name / "nodes" / f"node-00{node}.model.json")
+            for name in ("mesh", "results")
+        )
+        assert copy.coefficients.tobytes() == own.coefficients.tobytes()
 
 
 def test_a_laboratory_that_died_between_two_words_can_be_followed_by_another(
