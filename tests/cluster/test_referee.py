@@ -16,13 +16,14 @@ import zmq.asyncio
 
 from coordinator.plan import Plan, RunSettings
 from dlag_lab import elsewhere
+from dlag_lab.cli import app
 from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory
 from dlag_lab.preparing import clear_states
 from dlag_lab.referee import Referee
 from dlag_node.data.model import load_model_file
 from dlag_node.errors import RunAborted
-from dlag_node.process import EXIT_FAILED, EXIT_USAGE
+from dlag_node.process import EXIT_FAILED, EXIT_USAGE, run_command
 from dlag_node.rounds.state_folder import StateFolder
 from dlag_node.trust.keys import make_pair, read_public
 from dlag_node.wire.observing import FROM_NODE, Fallen, Horizon, Ready
@@ -244,6 +245,17 @@ async def test_a_node_that_gave_up_for_good_ends_the_watch_with_its_reason(
             with pytest.raises(RunAborted, match=r"node 1 gave up.*it diverges"):
                 await asyncio.wait_for(task, DEADLINE)
     assert laboratory.outcome.ready.keys() == {0}
+
+
+def test_a_mesh_is_prepared_with_the_network_that_it_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["prepare", *FLAGS, "--records", str(tmp_path), "--network"]
+    assert run_command(app, [*argv, "delay=20ms,loss=1%"], "dlag") == 0
+    said = capsys.readouterr().err
+    assert "ssda on ring:4: 4 nodes, over a network of delay=20ms,loss=1%" in said
+    assert run_command(app, [*argv, "delay=20ms,loss=all"], "dlag") == EXIT_USAGE
+    assert "network 'delay=20ms,loss=all'" in capsys.readouterr().err
 
 
 def test_a_new_run_clears_the_states_that_nobody_uses(tmp_path: Path) -> None:
