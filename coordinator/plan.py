@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
@@ -125,6 +126,12 @@ class Plan:
         """Take what all nodes say of their samples, in id order; ConfigError if it does not fit."""
         agreement = self._agreement({f"node {i}": each for i, each in enumerate(said)})
         self._terms = Terms(tuple(each.samples for each in said), said[0].dim, agreement)
+
+    def by(self, method: str) -> Plan:
+        """The same plan, of a run by another method."""
+        other = copy(self)
+        other.settings = replace(self.settings, method=method)
+        return other
 
     def _agreement(self, said: Mapping[str, Summary]) -> Agreement:
         settings = self.settings

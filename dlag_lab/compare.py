@@ -20,7 +20,7 @@ from dlag_lab.folder import RunFolder, read_object, write_json
 from dlag_lab.network.spec import NetworkSpec
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest, identity
-from dlag_lab.simulate import engines_of
+from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError, ConvergenceError, RunAborted
 from dlag_node.methods import METHODS, parse_method
 from dlag_node.outputs import to_folder
@@ -110,10 +110,10 @@ class Comparison:
 
     def _check(self) -> str:
         """Find every bad parameter before the first run; returns the hash of the data."""
-        plan = Plan(replace(self.settings, method=self.methods[0]))
+        plan = Plan(self.settings)
+        workers = Workers(plan)
         for method in self.methods:
-            plan.settings = replace(self.settings, method=method)
-            engines_of(plan)
+            workers.by(method).check()
         return plan.dataset.sha256
 
 

@@ -37,8 +37,9 @@ from dlag_lab.referee import Measurement, Referee
 from dlag_lab.result import RunResult
 from dlag_lab.resuming import check_resumable
 from dlag_lab.running import StopBell, running
-from dlag_lab.simulate import Simulator, problems_of, seats_of, stop
+from dlag_lab.simulate import Simulator, stop
 from dlag_lab.summary import summarise, theta_sha256
+from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import page_address
 from dlag_node.rounds import Engine
@@ -119,12 +120,13 @@ class Run:
         self._hosts = hosts
         self._watched = watched
         self.plan = Plan(request.settings)
-        # every bad parameter is an error here, before a socket
-        place, engine = seats_of(self.plan, [""] * self.plan.nodes)[0]
-        self._config = place.assignment.config
+        workers = Workers(self.plan)
+        workers.check()  # every bad parameter is an error here, before a socket
+        self._config = workers.config
+        self._workers = workers if request.mode == "simulate" else None
         if request.network is not None and request.mode == "mesh":
             check_machine(request.network)
-        asked = self._asked(engine)  # first: a folder without run.json is nobody's
+        asked = described(request, workers)  # first: a folder without run.json is nobody's
         if request.resume:
             self.folder = RunFolder(request.out)
             check_resumable(self.folder, asked)
@@ -176,7 +178,7 @@ class Run:
 
     def _simulate(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
         started = perf_counter()
-        simulator = Simulator(self.plan, shuffle=self.request.shuffle)
+        simulator = Simulator(self.plan, shuffle=self.request.shuffle, workers=self._workers)
         limit = self.request.settings.max_seconds
 
         def finished(engine: Engine) -> None:
@@ -288,20 +290,22 @@ class Run:
             )
         )
 
-    def _asked(self, engine: Engine) -> dict[str, Any]:
-        plan, request = self.plan, self.request
-        return identity(request, data_sha256=plan.dataset.sha256) | {
-            "parameters": engine.method.parameters,
-            "advice": engine.method.advice,
-            "nodes": plan.nodes,
-            "edges": [list(edge) for edge in plan.graph.edges],
-            "zeta": plan.spectrum.zeta,
-            "shard_sizes": [len(part) for part in plan.parts],
-            "dim": plan.dim,
-            "n0": plan.n0,
-            "checkpoint": request.checkpoint,
-            "mu": [problem.mu for problem in problems_of(plan)],
-        }
+
+def described(request: RunRequest, workers: Workers) -> dict[str, Any]:
+    """run.json: what was asked for, with the effective values."""
+    plan, method = workers.plan, workers.engine(0).method
+    return identity(request, data_sha256=plan.dataset.sha256) | {
+        "parameters": method.parameters,
+        "advice": method.advice,
+        "nodes": plan.nodes,
+        "edges": [list(edge) for edge in plan.graph.edges],
+        "zeta": plan.spectrum.zeta,
+        "shard_sizes": [len(part) for part in plan.parts],
+        "dim": plan.dim,
+        "n0": plan.n0,
+        "checkpoint": request.checkpoint,
+        "mu": [problem.mu for problem in workers.problems],
+    }
 
 
 def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:
