@@ -7,18 +7,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
-from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import numpy as np
-
 from coordinator.datasets import Dataset, load_dataset
+from coordinator.settings import RunSettings
 from coordinator.shards import split
 from coordinator.survey import surveyed_nodes
 from coordinator.without import data_left, graph_left, parse_without
-from dlag_node.data import Agreement, Summary, agree, check_scale, summarise
+from dlag_node.data import Agreement, Summary, agree, summarise
 from dlag_node.errors import ConfigError
 from dlag_node.graphs.spectrum import Spectrum, spectrum_of
 from dlag_node.graphs.topology import Graph, parse_topology
@@ -26,6 +24,8 @@ from dlag_node.graphs.weights import gossip_matrix
 from dlag_node.problems import Array, Problem, Rows, loss_named, shard_bytes, stored_entries
 from dlag_node.wire.control import Assignment, Census, Enrol, Peer, Report
 from dlag_node.wire.limits import MAX_CENSUS_EDGES, MAX_CENSUS_NODES, MAX_NODES, PROTOCOL
+
+__all__ = ["HELD", "Plan", "RunSettings", "Terms"]
 
 T = TypeVar("T")
 
@@ -35,45 +35,6 @@ _NO_DATA = (
     "--data nodes: only a coordinator takes that (dlag-coordinator, with dlag-node --data FILE on "
     "each node); expected heart or a file"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """What an operator asks for; every text is in the form that the command line takes."""
-
-    method: str = "auto"
-    preset: str = "paper"
-    topology: str = "grid:5x5"
-    weights: str = "metropolis"
-    problem: str = "logistic"
-    lam: float = 0.01
-    data: str = "heart"
-    data_dir: str | None = None
-    label: str | None = None
-    scale: str = "none"
-    intercept: float = 0.0
-    shards: str = "uneven:1,10"
-    without: str = ""  # ids of workers that are lost, with their samples
-    rounds: int = 5_000
-    tol: float | None = None
-    max_seconds: float | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("lam", "intercept", "tol", "max_seconds"):
-            value = getattr(self, name)  # 1 and numpy's 1.0 are told, and hashed, as 1.0 is
-            object.__setattr__(self, name, None if value is None else float(value))
-        if self.rounds < 1:
-            raise ConfigError(f"rounds = {self.rounds}: expected at least 1")
-        for name in ("tol", "max_seconds"):
-            value = getattr(self, name)
-            if value is not None and not (isfinite(value) and value > 0):
-                raise ConfigError(f"{name} = {value}: expected a positive number")
-        if self.seed < 0:
-            raise ConfigError(f"seed = {self.seed}: expected a whole number of at least 0")
-        check_scale(self.scale)
-        if not (np.isfinite(self.intercept) and self.intercept >= 0):
-            raise ConfigError(f"intercept = {self.intercept}: expected a number of at least 0")
 
 
 @dataclass(frozen=True, slots=True)
