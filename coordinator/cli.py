@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 
 from coordinator.admission import Admission
+from coordinator.draft import Draft
 from coordinator.options import LogLevel, takes_run_settings
-from coordinator.plan import Plan, RunSettings
+from coordinator.plan import RunSettings
 from coordinator.roster import Roster
 from coordinator.server import run_server
 from dlag_node.configuration import Configuration, takes_configuration
@@ -89,13 +90,13 @@ def coordinator(
             admission = Admission(admitted, tokens)
         else:
             require_loopback(bind, unless=insecure)
-        plan = Plan(settings)
+        draft = Draft(settings)
 
         async def serve() -> None:
             address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             if announce is not None:
                 address.add_done_callback(lambda known: _announce(announce, known.result()))
-            await run_server(Roster(plan, admission), bind, announce=address, keys=keys)
+            await run_server(Roster(draft, admission), bind, announce=address, keys=keys)
 
         raise typer.Exit(run_process(serve, lifeline=lifeline))
 
