@@ -23,7 +23,7 @@ import numpy as np
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.document import fill
 from dlag_lab.referee import optimum
-from dlag_lab.simulate import problems_of
+from dlag_lab.workers import Workers
 from dlag_node.graphs.weights import curvature_weights
 from dlag_node.methods.mixing import extremes
 from dlag_node.problems import Array
@@ -39,7 +39,7 @@ SEEDS = (0, 1, 2)
 def messages(seed: int, tau: float, p: float) -> int | None:
     """Messages to the target; None where 1,000 rounds do not lead there."""
     plan = Plan(RunSettings(seed=seed))
-    problems = problems_of(plan)
+    problems = Workers(plan).problems
     pooled = plan.pooled()
     _, f_star = optimum(pooled)
     mu = np.array([f.mu for f in problems])

@@ -13,12 +13,14 @@ from typing import Annotated
 import typer
 
 from coordinator.admission import Admission
+from coordinator.draft import Draft
 from coordinator.options import LogLevel, takes_run_settings
-from coordinator.plan import Plan, RunSettings
+from coordinator.plan import RunSettings
 from coordinator.roster import Roster
 from coordinator.server import run_server
 from dlag_node.configuration import Configuration, takes_configuration
 from dlag_node.errors import ConfigError
+from dlag_node.outputs import to_file
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.trust.cli import Insecure, Post
 from dlag_node.trust.loopback import require_loopback
@@ -44,7 +46,9 @@ Admitted = Annotated[
 ]
 Tokens = Annotated[
     Path | None,
-    typer.Option(envvar="DLAG_TOKENS", help="The list of one-time tokens, as hashes."),
+    typer.Option(
+        envvar="DLAG_TOKENS", callback=to_file, help="The list of one-time tokens, as hashes."
+    ),
 ]
 Hidden = Annotated[int | None, typer.Option(hidden=True)]
 
@@ -86,13 +90,13 @@ def coordinator(
             admission = Admission(admitted, tokens)
         else:
             require_loopback(bind, unless=insecure)
-        plan = Plan(settings)
+        draft = Draft(settings)
 
         async def serve() -> None:
             address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             if announce is not None:
                 address.add_done_callback(lambda known: _announce(announce, known.result()))
-            await run_server(Roster(plan, admission), bind, announce=address, keys=keys)
+            await run_server(Roster(draft, admission), bind, announce=address, keys=keys)
 
         raise typer.Exit(run_process(serve, name="coordinator", lifeline=lifeline))
 

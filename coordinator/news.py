@@ -16,14 +16,15 @@ class News:
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
-        self._choosing = roster.plan.surveyed
+        self._choosing = roster.layout is None
         self._told = 0  # rows of the table of links
 
     def tell(self) -> None:
         """Log what is new."""
-        if self._choosing and not self._roster.plan.surveyed:
+        layout = self._roster.layout
+        if self._choosing and layout is not None:
             self._choosing = False
-            graph = self._roster.plan.graph
+            graph = layout.graph
             edges = ", ".join(f"{i} {j}" for i, j in graph.edges)
             log.info("%d nodes, %d edges chosen: %s", graph.nodes, len(graph.edges), edges)
         for node, link in self._roster.unopened[self._told :]:

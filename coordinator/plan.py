@@ -2,176 +2,72 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import isfinite
-from pathlib import Path
-from typing import TypeVar
-from uuid import uuid4
+from collections.abc import Sequence
+from copy import copy
 
-import numpy as np
-
-from coordinator.datasets import Dataset, load_dataset
-from coordinator.shards import split
-from coordinator.survey import surveyed_nodes
-from coordinator.without import data_left, graph_left, parse_without
-from dlag_node.data import Agreement, Summary, agree, check_scale, summarise
+from coordinator.datasets import Dataset
+from coordinator.draft import Dealt, Draft
+from coordinator.settings import RunSettings
+from coordinator.shards import Index
 from dlag_node.errors import ConfigError
-from dlag_node.graphs.spectrum import Spectrum, spectrum_of
-from dlag_node.graphs.topology import Graph, parse_topology
-from dlag_node.graphs.weights import gossip_matrix
-from dlag_node.problems import Array, Problem, Rows, loss_named, shard_bytes, stored_entries
-from dlag_node.wire.control import Assignment, Census, Enrol, Peer, Report
-from dlag_node.wire.limits import MAX_CENSUS_EDGES, MAX_CENSUS_NODES, MAX_NODES, PROTOCOL
+from dlag_node.problems import Array, Problem, Rows
+from dlag_node.wire.control import Assignment, Enrol, Report
 
-T = TypeVar("T")
+__all__ = ["Plan", "RunSettings"]
 
-HELD = "nodes"  # in place of a data file: each node has its own
 _NO_DATA = (
     "--data nodes: only a coordinator takes that (dlag-coordinator, with dlag-node --data FILE on "
     "each node); expected heart or a file"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """What an operator asks for; every text is in the form that the command line takes."""
-
-    method: str = "auto"
-    preset: str = "paper"
-    topology: str = "grid:5x5"
-    weights: str = "metropolis"
-    problem: str = "logistic"
-    lam: float = 0.01
-    data: str = "heart"
-    data_dir: str | None = None
-    label: str | None = None
-    scale: str = "none"
-    intercept: float = 0.0
-    shards: str = "uneven:1,10"
-    without: str = ""  # ids of workers that are lost, with their samples
-    rounds: int = 5_000
-    tol: float | None = None
-    max_seconds: float | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.rounds < 1:
-            raise ConfigError(f"rounds = {self.rounds}: expected at least 1")
-        for name in ("tol", "max_seconds"):
-            value = getattr(self, name)
-            if value is not None and not (isfinite(value) and value > 0):
-                raise ConfigError(f"{name} = {value}: expected a positive number")
-        if self.seed < 0:
-            raise ConfigError(f"seed = {self.seed}: expected a whole number of at least 0")
-        check_scale(self.scale)
-        if not (np.isfinite(self.intercept) and self.intercept >= 0):
-            raise ConfigError(f"intercept = {self.intercept}: expected a number of at least 0")
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What is settled once everybody's samples are known: how many, and what is done to them."""
-
-    sizes: tuple[int, ...]  # m_i
-    dim: int  # features of the nodes' tables
-    agreement: Agreement
-
-
 class Plan:
-    """Everything that is decided once, from the settings and the samples; the run's name is drawn.
+    """A draft that lacks nothing: its samples are dealt out, on a graph that is given.
 
-    Samples are dealt out, from a dataset, or the nodes hold them (`--data nodes`): then the terms
-    are settled when all nodes have said what they hold.
+    Who has one has all of the data, as a laboratory does; a ConfigError where the nodes would have
+    to be asked. A coordinator can do with less, a `Draft`.
     """
 
     def __init__(self, settings: RunSettings, dataset: Dataset | None = None) -> None:
-        self.settings = settings
-        self.run = uuid4().hex  # names this very run: frames of another one are refused
-        self._graph: Graph | None = None
-        surveyed = surveyed_nodes(settings.topology)
-        whole = None if surveyed else parse_topology(settings.topology, seed=settings.seed)
-        everyone = surveyed or (0 if whole is None else whole.nodes)
-        self.lost = parse_without(settings.without, everyone)
-        if whole is not None:
-            self.lay_out(graph_left(whole, self.lost) if self.lost else whole)
-        elif self.lost:
-            raise ConfigError(f"without = {settings.without}: expected a topology that is known")
-        self.nodes = everyone - len(self.lost)  # n, the number of workers
-        self.loss = loss_named(settings.problem)
-        self._dataset: Dataset | None = None
-        self._terms: Terms | None = None
-        if settings.data != HELD:
-            self._deal(dataset or _load(settings), everyone)
-
-    def _deal(self, data: Dataset, nodes: int) -> None:
-        """Deal the samples to all workers; those of the ones that are lost are lost."""
-        settings = self.settings
-        self.parts = split(settings.shards, data.labels, nodes=nodes, seed=settings.seed)
-        summary = summarise(data.table, settings.scale, who=data.name)
-        agreement = self._agreement({data.name: summary})
-        if self.lost:  # what was agreed with them stays: the others' thetas are of that scaling
-            data, self.parts = data_left(data, self.parts, self.lost)
-        self._dataset = data
-        self._terms = Terms(tuple(len(part) for part in self.parts), summary.dim, agreement)
-
-    def settle(self, said: Sequence[Summary]) -> None:
-        """Take what all nodes say of their samples, in id order; ConfigError if it does not fit."""
-        agreement = self._agreement({f"node {i}": each for i, each in enumerate(said)})
-        self._terms = Terms(tuple(each.samples for each in said), said[0].dim, agreement)
-
-    def _agreement(self, said: Mapping[str, Summary]) -> Agreement:
-        settings = self.settings
-        return agree(said, loss=self.loss, scale=settings.scale, intercept=settings.intercept)
-
-    def lay_out(self, graph: Graph) -> None:
-        """Take this graph, with its U and the spectrum."""
-        if graph.nodes > MAX_NODES:
-            raise ConfigError(f"{graph.nodes} nodes: the limit is {MAX_NODES}")
-        self._graph = graph
-        self.U = gossip_matrix(graph, self.settings.weights)
-        self.spectrum: Spectrum = spectrum_of(self.U)
-
-    @property
-    def surveyed(self) -> bool:
-        """Whether the graph is still to be chosen, by what the nodes measure."""
-        return self._graph is None
-
-    @property
-    def graph(self) -> Graph:
-        """The network of the workers."""
-        if self._graph is None:
+        draft = Draft(settings, dataset)
+        if draft.dealt is None:
+            raise ConfigError(_NO_DATA)
+        if draft.layout is None:
             raise ConfigError(
-                f"topology {self.settings.topology!r} is measured by the nodes of a "
+                f"topology {settings.topology!r} is measured by the nodes of a "
                 "dlag-coordinator; expected one that is known before, as grid:5x5 or a file"
             )
-        return self._graph
+        self._draft, self._layout = draft, draft.layout
+        self.run = draft.run
+        self.settings = settings
+        self.nodes, self.lost, self.loss = draft.nodes, draft.lost, draft.loss
+        self.graph, self.U = draft.layout.graph, draft.layout.U
+        self.spectrum = draft.layout.spectrum
+        self._take(draft.dealt)
 
-    @property
-    def held(self) -> bool:
-        """Whether the nodes hold their own samples."""
-        return self.settings.data == HELD
+    def _take(self, dealt: Dealt) -> None:
+        self._dealt = dealt
+        self.dataset, self.parts, self.terms = dealt.dataset, dealt.parts, dealt.terms
 
-    @property
-    def dataset(self) -> Dataset:
-        """The samples that are dealt out."""
-        if self._dataset is None:
-            raise ConfigError(_NO_DATA)
-        return self._dataset
+    def by(self, method: str) -> Plan:
+        """The same plan, of a run by another method."""
+        other = copy(self)
+        other._draft = self._draft.by(method)
+        other.settings = other._draft.settings
+        return other
 
-    @property
-    def terms(self) -> Terms:
-        """What was settled."""
-        if self._terms is None:
-            raise ConfigError(_NO_DATA)
-        return self._terms
+    def dealt_as(self, parts: Sequence[Index]) -> Plan:
+        """The same plan, with these samples for each worker."""
+        other = copy(self)
+        other._take(self._dealt.among(parts))
+        other._draft = copy(self._draft)
+        other._draft.dealt = other._dealt
+        return other
 
     @property
     def n0(self) -> int:
         """The number of samples in all."""
-        return sum(self.terms.sizes)
+        return self.terms.n0
 
     @property
     def dim(self) -> int:
@@ -180,8 +76,7 @@ class Plan:
 
     def shard(self, node: int) -> tuple[Rows, Array]:
         """Worker i's rows and labels, as they are dealt out."""
-        part = self.parts[node]
-        return self.dataset.rows.take(part), self.dataset.labels[part]
+        return self._dealt.shard(node)
 
     def problem(self, node: int) -> Problem:
         """Worker i's f_i, of the samples that it is dealt."""
@@ -191,101 +86,15 @@ class Plan:
         """The pooled objective f, of all samples that are dealt."""
         return self._problem(self.dataset.rows, self.dataset.labels)
 
+    def enrolment(self, node: int) -> tuple[Enrol, bytes]:
+        """What worker i is told of the run and of its shard, and the shard's bytes."""
+        return self._draft.enrolment(node, self.terms)
+
+    def assignments(self, reports: Sequence[Report]) -> list[Assignment]:
+        """Every worker's assignment, from what all of them reported (in id order)."""
+        return self._draft.assignments(reports, self.terms, self._layout)
+
     def _problem(self, rows: Rows, labels: Array) -> Problem:
         agreed = self.terms.agreement
         made = (agreed.rows(rows), agreed.labels(labels))
         return Problem(*made, self.loss, n0=self.n0, lam=self.settings.lam)
-
-    def enrolment(self, node: int) -> tuple[Enrol, bytes]:
-        """What worker i is told of the run and of its shard, and the shard's bytes.
-
-        There are none where it holds its samples itself.
-        """
-        samples, entries, body, sha256 = self.terms.sizes[node], None, b"", ""
-        if not self.held:
-            rows, labels = self.shard(node)
-            samples, entries, body = rows.samples, stored_entries(rows), shard_bytes(rows, labels)
-            sha256 = hashlib.sha256(body).hexdigest()
-        enrol = Enrol(
-            run=self.run,
-            node=node,
-            problem=self.loss.name,
-            lam=float(self.settings.lam),
-            n0=self.n0,
-            samples=samples,
-            dim=self.terms.dim,
-            entries=entries,
-            size=len(body),
-            sha256=sha256,
-            agreement=self.terms.agreement,
-        )
-        return enrol, body
-
-    def assignments(self, reports: Sequence[Report]) -> list[Assignment]:
-        """Every worker's assignment, from what all of them reported (in id order)."""
-        mu_min = min(report.mu for report in reports)
-        L_max = max(report.L for report in reports)
-        L_sample = _all_of(max, [report.L_sample for report in reports])
-        census = self._census(reports)
-        common = asdict(self.settings) | {
-            "protocol": PROTOCOL,
-            "edges": self.graph.edges,
-            "data": None if self.held else self.dataset.sha256,
-            "agreement": repr(self.terms),
-            "mu_min": mu_min,
-            "L_max": L_max,
-            "L_sample": L_sample,
-            "census": None if census is None else asdict(census),
-        }
-        del common["data_dir"]  # where the file lies is no part of what was agreed
-        diameter = self.graph.diameter()
-        text = json.dumps(common, sort_keys=True)
-        config = hashlib.sha256(text.encode()).hexdigest()
-        return [
-            Assignment(
-                config=config,
-                method=self.settings.method,
-                preset=self.settings.preset,
-                rounds=self.settings.rounds,
-                tol=self.settings.tol,
-                max_seconds=self.settings.max_seconds,
-                diameter=diameter,
-                seed=self.settings.seed,
-                own_weight=float(self.U[i, i]),
-                peers=tuple(
-                    Peer(j, reports[j].address, float(self.U[i, j]))
-                    for j in self.graph.neighbors(i)
-                ),
-                spectrum=self.spectrum.values,
-                mu_min=mu_min,
-                L_max=L_max,
-                L_sample=L_sample,
-                census=census,
-            )
-            for i in range(self.nodes)
-        ]
-
-    def _census(self, reports: Sequence[Report]) -> Census | None:
-        """What everybody may know of everybody; None where it would be too much to tell."""
-        edges = self.graph.edges
-        if self.nodes > MAX_CENSUS_NODES or len(edges) > MAX_CENSUS_EDGES:
-            return None
-        return Census(
-            edges=tuple(edges),
-            weights=tuple(float(self.U[i, j]) for i, j in edges),
-            mu=tuple(report.mu for report in reports),
-            L=tuple(report.L for report in reports),
-            L_sum=_all_of(tuple, [report.L_sum for report in reports]),
-            root_sum=_all_of(tuple, [report.root_sum for report in reports]),
-        )
-
-
-def _load(settings: RunSettings) -> Dataset:
-    folder = None if settings.data_dir is None else Path(settings.data_dir)
-    return load_dataset(settings.data, data_dir=folder, label=settings.label)
-
-
-def _all_of(fold: Callable[[list[float]], T], said: Sequence[float | None]) -> T | None:
-    """What all of them said, folded; None where one of them kept it to itself."""
-    told = [each for each in said if each is not None]
-    return fold(told) if len(told) == len(said) else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from coordinator.admission import Admission
-from coordinator.plan import Plan
+from coordinator.draft import Draft, Layout, Terms
 from coordinator.survey import chosen_graph
 from dlag_node.data import Summary
 from dlag_node.errors import ConfigError
@@ -60,17 +60,19 @@ class Member:
 
 
 class Roster:
-    """Who has joined, who has reported, who has started; hands out what the plan says."""
+    """Who has joined, who has reported, who has started; hands out what the draft says."""
 
-    def __init__(self, plan: Plan, admission: Admission | None = None) -> None:
-        self.plan = plan
+    def __init__(self, draft: Draft, admission: Admission | None = None) -> None:
+        self.draft = draft
+        # what all must agree on; None: not before all have said what they hold, or have measured
+        self.terms: Terms | None = None if draft.dealt is None else draft.dealt.terms
+        self.layout: Layout | None = draft.layout
         self._admission = admission
         self.members: dict[int, Member] = {}
         self.failure: str | None = None
         self.refused = 0
         self.surplus = 0  # nodes that came when every place was taken
         self._shards: dict[int, tuple[Enrol, bytes]] = {}  # from a join to its report
-        self._settled = not plan.held  # whether all that an enrolment says is known
         self._assignments: list[Assignment] = []  # once all have reported
         self.unopened: list[tuple[int, Unopened]] = []  # links that nodes wait for before round 1
         self._surveys = 0
@@ -84,12 +86,12 @@ class Roster:
     @property
     def started(self) -> bool:
         """Whether every node has started: from here on nobody needs the coordinator."""
-        return self.count(Stage.STARTED) == self.plan.nodes
+        return self.count(Stage.STARTED) == self.draft.nodes
 
     @property
     def finished(self) -> bool:
         """Whether every node has said that it is done."""
-        return self.count(Stage.FINISHED) == self.plan.nodes
+        return self.count(Stage.FINISHED) == self.draft.nodes
 
     def passes(self, key: bytes) -> bool:
         """Whether a key may speak to us at all."""
@@ -132,18 +134,19 @@ class Roster:
     def _join(self, peer: bytes, join: Join, key: bytes | None) -> list[Reply]:
         if join.version != PROTOCOL:
             return self._refuse(peer, f"protocol version {join.version}, this is {PROTOCOL}")
-        if (join.held is None) == self.plan.held:
-            has, expected = ("no", "with") if self.plan.held else ("its own", "without")
+        hold = self.draft.dealt is None
+        if (join.held is None) == hold:
+            has, expected = ("no", "with") if hold else ("its own", "without")
             return self._refuse(
                 peer, f"a node with {has} data: expected dlag-node {expected} --data"
             )
         known = self._node_of(peer, key)
         if known is not None:  # it crashed before it knew its neighbors, and begins again
             member = self.members[known]
-            if self._settled and join.held != member.held:
+            if self.terms is not None and join.held != member.held:
                 return self._refuse(peer, f"the data of node {known} have changed since it joined")
             member.stage, member.held = Stage.JOINED, join.held
-            return [(peer, self._enrolment(known)[0])] if self._settled else []
+            return [] if self.terms is None else [(peer, self._enrolment(known, self.terms)[0])]
         wanted, others = join.wanted, set[int]()
         if self._admission is not None and key is not None:
             if not (self._admission.admits(key) or self._admission.redeem(key, join.token)):
@@ -154,61 +157,60 @@ class Roster:
             wanted = bound if wanted is None else wanted
             if wanted in others or bound not in (None, wanted):
                 return self._refuse(peer, f"id {wanted} is not for key {key.hex()}")
-        free = [i for i in range(self.plan.nodes) if i not in self.members and i not in others]
+        free = [i for i in range(self.draft.nodes) if i not in self.members and i not in others]
         if not free and wanted is None:
             self.surplus += 1
-            return [(peer, Full(self.plan.nodes))]
+            return [(peer, Full(self.draft.nodes))]
         if wanted is not None and wanted not in free:
             place = "is taken" if wanted in self.members else "does not exist"
-            return self._refuse(peer, f"id {wanted} {place}: ids are 0 to {self.plan.nodes - 1}")
+            return self._refuse(peer, f"id {wanted} {place}: ids are 0 to {self.draft.nodes - 1}")
         node = free[0] if wanted is None else wanted
         self.members[node] = Member(peer, join.held, key=key)
-        if self._settled:
-            return [(peer, self._enrolment(node)[0])]
-        return self._settle() if len(self.members) == self.plan.nodes else []
+        if self.terms is not None:
+            return [(peer, self._enrolment(node, self.terms)[0])]
+        return self._settle() if len(self.members) == self.draft.nodes else []
 
     def _settle(self) -> list[Reply]:
         """All have said what they hold: everybody is told what is done alike to all samples."""
-        members = [self.members[i] for i in range(self.plan.nodes)]
+        members = [self.members[i] for i in range(self.draft.nodes)]
         try:
-            self.plan.settle([each.held for each in members if each.held is not None])
+            terms = self.draft.settle([each.held for each in members if each.held is not None])
         except ConfigError as exc:
             return self._fail(str(exc))
-        self._settled = True
-        return [(m.peer, self._enrolment(i)[0]) for i, m in enumerate(members)]
+        self.terms = terms
+        return [(m.peer, self._enrolment(i, terms)[0]) for i, m in enumerate(members)]
 
     def _fetch(self, peer: bytes, node: int, chunk: int) -> list[Reply]:
-        if not self._settled:
+        if self.terms is None:
             return self._refuse(peer, f"chunk {chunk} before an Enrol")
-        enrol: Enrol
-        enrol, body = self._enrolment(node)
+        enrol, body = self._enrolment(node, self.terms)
         if not 0 <= chunk < enrol.chunks:
             return self._refuse(peer, f"chunk {chunk} of a shard of {enrol.chunks}")
         return [(peer, Chunk(chunk, body[chunk * CHUNK_BYTES : (chunk + 1) * CHUNK_BYTES]))]
 
-    def _enrolment(self, node: int) -> tuple[Enrol, bytes]:
+    def _enrolment(self, node: int, terms: Terms) -> tuple[Enrol, bytes]:
         if node not in self._shards:
-            self._shards[node] = self.plan.enrolment(node)
+            self._shards[node] = self.draft.enrolment(node, terms)
         return self._shards[node]
 
     def _report(self, node: int, member: Member, report: Report) -> list[Reply]:
-        if not self._settled:
+        if self.terms is None:
             return self._refuse(member.peer, "a Report before an Enrol")
         member.stage = Stage.REPORTED
         self._shards.pop(node, None)
         if self._assignments:  # all have been told already: what they were told stands
             return [(member.peer, self._assignments[node])]
         member.report = report
-        if self.count(Stage.REPORTED) < self.plan.nodes:
+        if self.count(Stage.REPORTED) < self.draft.nodes:
             return []
-        members = [self.members[i] for i in range(self.plan.nodes)]
+        members = [self.members[i] for i in range(self.draft.nodes)]
         reports = [m.report for m in members if m.report is not None]
         total = sum(each.samples for each in reports)
-        if total != self.plan.n0:
-            return self._fail(f"the nodes report {total} samples, the data has {self.plan.n0}")
-        if self.plan.surveyed:
+        if total != self.terms.n0:
+            return self._fail(f"the nodes report {total} samples, the data has {self.terms.n0}")
+        if self.layout is None:
             return self._survey(members, reports)
-        return self._assign(members, reports)
+        return self._assign(members, reports, self.terms, self.layout)
 
     def _survey(self, members: list[Member], reports: list[Report]) -> list[Reply]:
         """Ask all for the way to all; again, when one has come back in the middle of it."""
@@ -218,24 +220,27 @@ class Roster:
         return [(member.peer, survey) for member in members]
 
     def _take_measured(self, node: int, measured: Measured) -> list[Reply]:
-        members = [self.members[i] for i in range(self.plan.nodes) if i in self.members]
+        members = [self.members[i] for i in range(self.draft.nodes) if i in self.members]
         reports = [m.report for m in members if m.report is not None]
-        if measured.number != self._surveys or not self.plan.surveyed:
+        if measured.number != self._surveys or self.layout is not None or self.terms is None:
             return []  # of a survey that was begun again
-        if len(measured.times) != self.plan.nodes:
+        if len(measured.times) != self.draft.nodes:
             return self._refuse(self.members[node].peer, f"{len(measured.times)} times measured")
         self._measured[node] = measured
-        if len(self._measured) < self.plan.nodes:
+        if len(self._measured) < self.draft.nodes:
             return []
         try:
             graph = chosen_graph(self._measured, [each.address for each in reports])
         except ConfigError as exc:
             return self._fail(str(exc))
-        self.plan.lay_out(graph)
-        return self._assign(members, reports)
+        self.layout = self.draft.lay_out(graph)
+        return self._assign(members, reports, self.terms, self.layout)
 
-    def _assign(self, members: list[Member], reports: list[Report]) -> list[Reply]:
-        self._assignments = [self._with_keys(each) for each in self.plan.assignments(reports)]
+    def _assign(
+        self, members: list[Member], reports: list[Report], terms: Terms, layout: Layout
+    ) -> list[Reply]:
+        assignments = self.draft.assignments(reports, terms, layout)
+        self._assignments = [self._with_keys(each) for each in assignments]
         return [(m.peer, each) for m, each in zip(members, self._assignments, strict=True)]
 
     def _fail(self, reason: str) -> list[Reply]:

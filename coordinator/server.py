@@ -64,7 +64,7 @@ class Server:
         """Answer nodes until all have finished; RunAborted when one of them failed."""
         stage, news = None, News(self.roster)
         if self._gate is not None:
-            self._gate.open(self.roster.passes, expected=self.roster.plan.nodes)
+            self._gate.open(self.roster.passes, expected=self.roster.draft.nodes)
         self._wait_for_nodes()
         while not self.roster.finished:
             frames = await self._socket.recv_multipart(copy=False)
@@ -105,7 +105,7 @@ class Server:
 
     def _tell_stage(self, before: tuple[Stage, int] | None) -> tuple[Stage, int]:
         """Log how far the run has come whenever a stage is complete or a node has joined."""
-        nodes = self.roster.plan.nodes
+        nodes = self.roster.draft.nodes
         stage = next((s for s in Stage if self.roster.count(s) < nodes), Stage.FINISHED)
         now = (stage, self.roster.count(stage))
         if now != before:
@@ -123,27 +123,27 @@ class Server:
         self._nag = loop.call_later(_SAY_AFTER, self._tell_missing)
 
     def _tell_missing(self) -> None:
-        plan, joined = self.roster.plan, self.roster.count(Stage.JOINED)
-        if joined < plan.nodes:
+        draft, joined = self.roster.draft, self.roster.count(Stage.JOINED)
+        if joined < draft.nodes:
             log.warning(
                 "waiting for %d more nodes: %s needs %d, and %d have joined "
                 "(in compose: MESH_NODES=%d or --scale node=%d)",
-                plan.nodes - joined,
-                plan.settings.topology,
-                plan.nodes,
+                draft.nodes - joined,
+                draft.settings.topology,
+                draft.nodes,
                 joined,
-                plan.nodes,
-                plan.nodes,
+                draft.nodes,
+                draft.nodes,
             )
 
     def _tell_surplus(self) -> None:
         if self.roster.surplus and not self._surplus_said:
             self._surplus_said = True
-            plan = self.roster.plan
+            draft = self.roster.draft
             log.warning(
                 "there are more nodes than the %d of %s: those too many are sent home",
-                plan.nodes,
-                plan.settings.topology,
+                draft.nodes,
+                draft.settings.topology,
             )
 
 
@@ -154,7 +154,7 @@ async def run_server(
     server = Server(roster, bind, keys)
     try:
         announce.set_result(server.address)
-        log.info("listening on %s for %d nodes", server.address, roster.plan.nodes)
+        log.info("listening on %s for %d nodes", server.address, roster.draft.nodes)
         await server.serve()
     finally:
         server.close()

@@ -39,6 +39,7 @@ from dlag_lab.runs import DEFAULT_RESTARTS, RunRequest
 from dlag_lab.theory_cli import theory
 from dlag_lab.watch.cli import watch as watch_mesh
 from dlag_node.doctor.cli import command as doctor
+from dlag_node.outputs import to_folder
 from dlag_node.process import run_command, set_up_logging
 from dlag_node.trust.cli import app as keys
 
@@ -121,7 +122,10 @@ def replan_run(
     folder: Annotated[Path, typer.Argument(help="The folder of a run with --checkpoint.")],
     without: Annotated[str, typer.Option(help="Nodes that never come back, as in 7,9.")],
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the new run [default: FOLDER-without-7-9].")
+        Path | None,
+        typer.Option(
+            callback=to_folder, help="Folder of the new run [default: FOLDER-without-7-9]."
+        ),
     ] = None,
 ) -> None:
     """Plan an interrupted run anew without some of its nodes; dlag resume goes on with the rest.

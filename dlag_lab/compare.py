@@ -20,10 +20,11 @@ from dlag_lab.folder import RunFolder, read_object, write_json
 from dlag_lab.network.spec import NetworkSpec
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest, identity
-from dlag_lab.simulate import engines_of
+from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError, ConvergenceError, DlagError
 from dlag_node.methods import METHODS, parse_method
 from dlag_node.outcome import Ending
+from dlag_node.outputs import to_folder
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +71,7 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise ConfigError(f"seeds = {self.seeds}: expected at least 1")
-        if self.out.exists() and not self.out.is_dir():
-            raise ConfigError(f"{self.out} is a file: expected a folder, or a name not yet taken")
+        to_folder(self.out)
         names: dict[str, str] = {}
         for method in self.methods:
             other = names.setdefault(slug(method), method)
@@ -111,10 +111,10 @@ class Comparison:
 
     def _check(self) -> str:
         """Find every bad parameter before the first run; returns the hash of the data."""
-        plan = Plan(replace(self.settings, method=self.methods[0]))
+        plan = Plan(self.settings)
+        workers = Workers(plan)
         for method in self.methods:
-            plan.settings = replace(self.settings, method=method)
-            engines_of(plan)
+            workers.by(method).check()
         return plan.dataset.sha256
 
 

@@ -26,6 +26,7 @@ from dlag_lab.options import (
     Target,
     Timeout,
 )
+from dlag_node.outputs import to_file
 from dlag_node.process import set_up_logging
 
 Methods = Annotated[
@@ -52,7 +53,10 @@ Force = Annotated[
     bool, typer.Option("--force", help="Run again what is finished; without it that is kept.")
 ]
 Json = Annotated[
-    Path | None, typer.Option("--json", help="Write every run's row as JSON to this file too.")
+    Path | None,
+    typer.Option(
+        "--json", callback=to_file, help="Write every run's row as JSON to this file too."
+    ),
 ]
 
 

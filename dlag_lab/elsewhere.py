@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 
 from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory, MeshOutcome
 from dlag_node.errors import ConfigError
 from dlag_node.outcome import cause_of
+from dlag_node.rounds.leaving import model_path
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +44,18 @@ def collect(records: RunFolder, folder: RunFolder, *, nodes: int) -> None:
         for source, copy in (
             (records.record_path(node), folder.record_path(node)),
             (records.theta_path(node), folder.theta_path(node)),
+            *_models(records, folder, node),
         ):
             try:
                 shutil.copyfile(source, copy)
             except OSError as exc:
                 raise ConfigError(f"the records of node {node}: {exc}") from exc
+
+
+def _models(records: RunFolder, folder: RunFolder, node: int) -> list[tuple[Path, Path]]:
+    """The node's model and where its copy goes, unless the operator wanted it elsewhere."""
+    source, copy = (model_path(each.path / "nodes", node) for each in (records, folder))
+    return [(source, copy)] if source.exists() else []
 
 
 async def _until(laboratory: Laboratory, enough: Callable[[], bool]) -> None:

@@ -21,6 +21,7 @@ from dlag_lab.outlook import outlook
 from dlag_lab.report import print_report, write_report
 from dlag_lab.runs import Run, RunRequest
 from dlag_node.methods import parse_method
+from dlag_node.outputs import to_folder
 from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED
 
 
@@ -70,7 +71,7 @@ def request_for(
         target = DEFAULT_TARGET
     if rounds is not None:
         settings = replace(settings, rounds=rounds)
-    out = out or _fresh_folder(settings)
+    out = to_folder(out or _fresh_folder(settings))
     return RunRequest(settings=settings, mode=mode, target=target, out=out, force=force)
 
 

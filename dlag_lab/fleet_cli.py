@@ -59,9 +59,15 @@ def prepare(
     request = request_for(
         settings, "referee", rounds=rounds, target=target, out=records, force=True
     )
-    replace(request, network=None if network is None else parse_network(network))
+    request = replace(request, network=None if network is None else parse_network(network))
     nodes = check(request).nodes
-    log.info("%s on %s: %d nodes", settings.method, settings.topology, nodes)
+    log.info(
+        "%s on %s: %d nodes%s",
+        settings.method,
+        settings.topology,
+        nodes,
+        "" if request.network is None else f", over a network of {request.network}",
+    )
     cleared = clear_states(RunFolder(records).state_path(0).parent)
     if cleared:
         log.info("cleared %d state folders of an earlier run", cleared)

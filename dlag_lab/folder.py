@@ -225,9 +225,13 @@ class TrajectoryWriter:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write all of it or nothing: a reader never meets half a file."""
+    text = json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():  # a device, a pipe: to be written to, not replaced
+        path.write_text(text, encoding="utf-8")
+        return
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(_plain(value), indent=2, allow_nan=False) + "\n", "utf-8")
+    temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
 
 

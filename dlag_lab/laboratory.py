@@ -20,6 +20,7 @@ from dlag_node.errors import ConfigError, RemoteProtocolError
 from dlag_node.outcome import Ending
 from dlag_node.trust.curve import key_of, listen_with
 from dlag_node.trust.gate import Gate
+from dlag_node.wire.frames import Refuse
 from dlag_node.wire.limits import MAX_DIM
 from dlag_node.wire.observing import (
     FROM_NODE,
@@ -36,6 +37,7 @@ from dlag_node.wire.schema import pack, unpack
 log = logging.getLogger(__name__)
 
 _LIMIT = 64 * MAX_DIM  # a batch of snapshots
+_REFUSAL_MS = 2_000  # at most, on its way to the node
 _NOWHERE = Horizon(0, final=False)
 
 
@@ -86,7 +88,9 @@ class Laboratory:
 
     It may begin in the middle of a run, after another laboratory died: a node that waits for its
     word says so from time to time, and what it did before lies in its files. With `keys` a node
-    speaks for itself alone; without, anybody may, and the network is to be trusted.
+    speaks for itself alone; without, anybody may, and the network is to be trusted. With `config`,
+    the hash of what the laboratory's own plan decides, nodes of another one are refused, and that
+    is the end: it would measure another problem than theirs.
     """
 
     def __init__(
@@ -96,11 +100,14 @@ class Laboratory:
         dim: int,
         referee: Judge,
         records: RunFolder,
+        config: str | None = None,
         progress: Callable[[Snapshots], None] = lambda _: None,
         keys: LaboratoryKeys | None = None,
         bell: StopBell | None = None,
     ) -> None:
         self.nodes = nodes
+        self._config = config
+        self._linger = 0  # milliseconds that our last words may take
         self._keys = keys
         self._bell = bell or StopBell()
         self._gate: Gate | None = None
@@ -131,10 +138,10 @@ class Laboratory:
         return self.socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
     def close(self) -> None:
-        """Close the socket at once."""
+        """Close the socket at once; a refusal may take its time to leave."""
         if self._gate is not None:
             self._gate.close()
-        self._context.destroy(linger=0)
+        self._context.destroy(linger=self._linger)
 
     @property
     def all_ready(self) -> bool:
@@ -180,6 +187,7 @@ class Laboratory:
         self.fallen.pop(message.node, None)
         match message:
             case Ready() | Halted():
+                await self._check(peer, message)
                 self._peers[message.node] = peer
                 self.outcome.ready.setdefault(message.node, message)
                 self._gallery.fill(message.node, message.rounds)
@@ -199,3 +207,15 @@ class Laboratory:
             case Fallen():
                 log.warning("node %d gave up: %s", message.node, message.reason)
                 self.fallen[message.node] = Ending.told(message.reason, f"node {message.node}")
+
+    async def _check(self, peer: bytes, said: Ready | Halted) -> None:
+        """Refuse a node of another configuration; its neighbors hear of it from the node."""
+        if self._config is None or said.config == self._config:
+            return
+        reason = (
+            f"node {said.node} has the configuration {said.config}, the referee's is "
+            f"{self._config}: start dlag referee with the settings and the data of the coordinator"
+        )
+        self._linger = _REFUSAL_MS
+        await self.socket.send_multipart([peer, pack(Refuse(reason))])
+        raise ConfigError(reason)

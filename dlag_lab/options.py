@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dlag_node.outputs import to_file
+
 DEFAULT_TARGET = 1e-7
 EXIT_NOT_REACHED = 3
 
@@ -56,5 +58,6 @@ Out = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a run folder that exists.")]
 Json = Annotated[
-    Path | None, typer.Option("--json", help="Write the result as JSON to this file too.")
+    Path | None,
+    typer.Option("--json", callback=to_file, help="Write the result as JSON to this file too."),
 ]

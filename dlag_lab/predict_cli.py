@@ -9,9 +9,11 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from dlag_node.data import Table, read_table
+from dlag_node.data import read_table
 from dlag_node.data.model import Model, load_model_file
+from dlag_node.data.reading import has_names
 from dlag_node.errors import ConfigError, StorageError
+from dlag_node.outputs import to_file
 from dlag_node.problems import Array
 
 ModelFile = Annotated[Path, typer.Argument(help="A model that a node left behind.")]
@@ -22,15 +24,24 @@ Label = Annotated[
     str | None, typer.Option(envvar="DLAG_LABEL", help="Where the labels are, if there are any.")
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", help="Write predictions there as csv, a line a sample.")
+    Path | None,
+    typer.Option(
+        "--out", callback=to_file, help="Write predictions there as csv, a line a sample."
+    ),
 ]
 
 
 def predict(model: ModelFile, data: DataFile, label: Label = None, out: Out = None) -> None:
     """Score a file by a model; with labels, say how good it is."""
     made = load_model_file(model)
-    table = read_table(data, label=label, dim=made.dim)
-    check_features(made, table, data)
+    by_name = made.names is not None and has_names(data)
+    table = read_table(data, label=label, dim=None if by_name else made.dim)
+    if made.names is not None and table.names is not None:
+        table = table.with_features(made.names, f"{data}", "the model")
+    elif table.names is not None:
+        typer.echo(
+            "dlag: the model has no names of features: columns are taken in their order", err=True
+        )
     scores = made.scores(table.rows)
     if out is not None:
         write_predictions(made, scores, out)
@@ -38,15 +49,6 @@ def predict(model: ModelFile, data: DataFile, label: Label = None, out: Out = No
     if table.labels is not None:
         for name, value in quality(made, scores, table.labels).items():
             typer.echo(f"{name} {value:.6g}")
-
-
-def check_features(model: Model, table: Table, data: Path) -> None:
-    """ConfigError where both have names for the features and these are not the same."""
-    if model.names is None or table.names is None or model.names == table.names:
-        return
-    for ours, theirs in zip(model.names, table.names, strict=True):
-        if ours != theirs:
-            raise ConfigError(f"{data} has feature {theirs!r} where the model has {ours!r}")
 
 
 def quality(model: Model, scores: Array, labels: Array) -> dict[str, float]:
@@ -71,6 +73,7 @@ def write_predictions(model: Model, scores: Array, path: Path) -> None:
     if model.classes:
         columns["probability"] = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", newline="", encoding="ascii") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)

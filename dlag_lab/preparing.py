@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coordinator.plan import Plan
 from dlag_lab.runs import RunRequest
-from dlag_lab.simulate import engines_of
+from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError
 from dlag_node.rounds.state_folder import StateFolder
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 def check(request: RunRequest) -> Plan:
     """The plan of the run; every bad setting is a ConfigError here, before a node has started."""
     plan = Plan(request.settings)
-    engines_of(plan)
+    Workers(plan).check()
     return plan
 
 

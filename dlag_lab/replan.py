@@ -19,14 +19,14 @@ import numpy as np
 
 from coordinator.plan import Plan, RunSettings
 from coordinator.without import parse_without
-from dlag_lab.folder import RunFolder, read_object
+from dlag_lab.folder import RunFolder
 from dlag_lab.keyring import Keyring
 from dlag_lab.resuming import settings_of
-from dlag_lab.runs import Run, RunRequest
-from dlag_lab.simulate import Array, seats_of
+from dlag_lab.runs import RunRequest, described
+from dlag_lab.simulate import Array
+from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError
 from dlag_node.methods.beginning import Beginnable
-from dlag_node.problems import Problem
 from dlag_node.rounds import Engine
 from dlag_node.rounds.checkpoint import Owner
 from dlag_node.rounds.keeper import Keeper
@@ -75,17 +75,17 @@ def replan(source: Path, without: str, out: Path) -> Replanned:
     ends = [_last(RunFolder(source).state_path(i)) for i in kept]
     smaller = replace(settings, without=_named(settings, old, lost))
     plan = Plan(smaller)
-    seats = seats_of(plan, [place.bound for place, _ in ends])
+    workers = Workers(plan, [place.bound for place, _ in ends])
     rounds = min(engine.rounds for _, engine in ends)
-    warm = rounds > 0 and all(isinstance(engine.method, Beginnable) for _, engine in seats)
+    warm = rounds > 0 and all(isinstance(each.method, Beginnable) for each in workers.engines)
     if warm:
-        _begin(plan, seats, np.mean([engine.method.theta for _, engine in ends], axis=0))
+        _begin(workers, np.mean([engine.method.theta for _, engine in ends], axis=0))
     found = Replanned(lost, kept, plan.n0, old.n0, rounds, warm)
     request = RunRequest(settings=smaller, mode="mesh", target=target, out=out, checkpoint=every)
-    folder = Run(request).folder  # as any other run's, but for what we have found
-    folder.write_run(read_object(folder.run_path) | {"replanned": found.to_json()})
+    folder = RunFolder.create(out, force=False)
+    folder.write_run(described(request, workers) | {"replanned": found.to_json()})
     keys = Keyring(folder.keys_path, plan.nodes)  # new ones: ids have changed hands
-    for node, (place, engine) in enumerate(seats):
+    for node, (place, engine) in enumerate(zip(workers.places, workers.engines, strict=True)):
         _save(folder.state_path(node), _keyed(place, keys), engine, every)
     return found
 
@@ -110,15 +110,10 @@ def _last(state: Path) -> tuple[Place, Engine]:
     return place, engine
 
 
-def _begin(plan: Plan, seats: Sequence[tuple[Place, Engine]], theta: Array) -> None:
+def _begin(workers: Workers, theta: Array) -> None:
     """Every method at theta, with its part of gradients that sum to zero."""
-    gradients = np.array(
-        [
-            Problem(*plan.shard(i), plan.loss, n0=plan.n0, lam=plan.settings.lam).gradient(theta)
-            for i in range(plan.nodes)
-        ]
-    )
-    for (_, engine), g in zip(seats, gradients - gradients.mean(axis=0), strict=True):
+    gradients = np.array([problem.gradient(theta) for problem in workers.problems])
+    for engine, g in zip(workers.engines, gradients - gradients.mean(axis=0), strict=True):
         assert isinstance(engine.method, Beginnable)
         engine.method.begin_at(theta.copy(), g)
 

@@ -28,6 +28,7 @@ from dlag_lab.laboratory import Laboratory
 from dlag_lab.launcher import Launcher
 from dlag_lab.live import LiveView, Progress
 from dlag_lab.mesh import LocalMesh
+from dlag_lab.naming import name_features
 from dlag_lab.network.commands import check_machine
 from dlag_lab.network.hosts import Hosts, Loopback
 from dlag_lab.network.network import Network
@@ -36,8 +37,9 @@ from dlag_lab.referee import Measurement, Referee
 from dlag_lab.result import RunResult
 from dlag_lab.resuming import check_resumable
 from dlag_lab.running import StopBell, running
-from dlag_lab.simulate import Simulator, engines_of, problems_of
+from dlag_lab.simulate import Simulator
 from dlag_lab.summary import summarise, theta_sha256
+from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import page_address
 from dlag_node.rounds import Engine
@@ -118,10 +120,13 @@ class Run:
         self._hosts = hosts
         self._watched = watched
         self.plan = Plan(request.settings)
-        engine = engines_of(self.plan)[0]  # every bad parameter is an error here, before a socket
+        workers = Workers(self.plan)
+        workers.check()  # every bad parameter is an error here, before a socket
+        self._config = workers.config
+        self._workers = workers if request.mode == "simulate" else None
         if request.network is not None and request.mode == "mesh":
             check_machine(request.network)
-        asked = self._asked(engine)  # first: a folder without run.json is nobody's
+        asked = described(request, workers)  # first: a folder without run.json is nobody's
         if request.resume:
             self.folder = RunFolder(request.out)
             check_resumable(self.folder, asked)
@@ -173,7 +178,7 @@ class Run:
 
     def _simulate(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
         started = perf_counter()
-        simulator = Simulator(self.plan, shuffle=self.request.shuffle)
+        simulator = Simulator(self.plan, shuffle=self.request.shuffle, workers=self._workers)
         limit = self.request.settings.max_seconds
 
         def finished(engine: Engine) -> None:
@@ -203,12 +208,14 @@ class Run:
             dim=self.plan.dim,
             referee=referee,
             records=records,
+            config=self._config,
             progress=self._progress(referee),
             keys=self.request.keys,
             bell=bell,
         )
         outcome = interruptible(see_through(laboratory, self.request.bind))
         collect(records, self.folder, nodes=nodes)
+        self._name_models()
         return outcome.costs
 
     def _on_mesh(self, referee: Referee, bell: StopBell) -> dict[str, Any]:
@@ -223,6 +230,8 @@ class Run:
                 dim=self.plan.dim,
                 referee=referee,
                 folder=self.folder.path,
+                # what goes on may be of an older version, whose hash was of other words
+                config=None if self.request.resume else self._config,
                 progress=self._progress(referee),
                 started=self._started,
                 neighbor_timeout=self.request.neighbor_timeout,
@@ -235,7 +244,12 @@ class Run:
                 watched=self._watched,
             )
             outcome = interruptible(mesh.run())
+        self._name_models()
         return outcome.costs
+
+    def _name_models(self) -> None:
+        names, nodes = self.plan.dataset.table.names, self.plan.nodes
+        name_features(self.folder.path / "nodes", names, nodes=nodes)
 
     def _conclude(self, extras: dict[str, Any]) -> RunResult:
         result = self.folder.load()
@@ -276,20 +290,22 @@ class Run:
             )
         )
 
-    def _asked(self, engine: Engine) -> dict[str, Any]:
-        plan, request = self.plan, self.request
-        return identity(request, data_sha256=plan.dataset.sha256) | {
-            "parameters": engine.method.parameters,
-            "advice": engine.method.advice,
-            "nodes": plan.nodes,
-            "edges": [list(edge) for edge in plan.graph.edges],
-            "zeta": plan.spectrum.zeta,
-            "shard_sizes": [len(part) for part in plan.parts],
-            "dim": plan.dim,
-            "n0": plan.n0,
-            "checkpoint": request.checkpoint,
-            "mu": [problem.mu for problem in problems_of(plan)],
-        }
+
+def described(request: RunRequest, workers: Workers) -> dict[str, Any]:
+    """run.json: what was asked for, with the effective values."""
+    plan, method = workers.plan, workers.engine(0).method
+    return identity(request, data_sha256=plan.dataset.sha256) | {
+        "parameters": method.parameters,
+        "advice": method.advice,
+        "nodes": plan.nodes,
+        "edges": [list(edge) for edge in plan.graph.edges],
+        "zeta": plan.spectrum.zeta,
+        "shard_sizes": [len(part) for part in plan.parts],
+        "dim": plan.dim,
+        "n0": plan.n0,
+        "checkpoint": request.checkpoint,
+        "mu": [problem.mu for problem in workers.problems],
+    }
 
 
 def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 
 from coordinator.plan import Plan
 from dlag_lab.referee import Judge
-from dlag_node.problems import Problem
+from dlag_lab.workers import Workers
 from dlag_node.rounds import Engine, RoundEnded
 from dlag_node.rounds.course import Course
 from dlag_node.rounds.leaving import model_of, model_path
 from dlag_node.rounds.recorder import Recorder
-from dlag_node.rounds.state_folder import Place
-from dlag_node.rounds.worker import engine_for, problem_of
-from dlag_node.wire.control import Report
 from dlag_node.wire.frames import RoundFrame
 from dlag_node.wire.observing import Horizon
 
@@ -47,11 +44,15 @@ _Event = _Arrival | int  # a frame arrives, or a node may advance
 class Simulator:
     """All engines of a run, driven in one process."""
 
-    def __init__(self, plan: Plan, *, shuffle: int | None = None) -> None:
-        seats = seats_of(plan, [""] * plan.nodes)
-        self.engines = [engine for _, engine in seats]
+    def __init__(
+        self, plan: Plan, *, shuffle: int | None = None, workers: Workers | None = None
+    ) -> None:
+        """`workers` are the plan's, where somebody has them already."""
+        workers = workers or Workers(plan)
+        self.engines = workers.engines
         self._courses = [Course(engine, Horizon(0, final=False)) for engine in self.engines]
-        self._told = [(place.enrol, place.assignment) for place, _ in seats]
+        self._places = workers.places
+        self._names = plan.dataset.table.names
         self._events: deque[_Event] = deque()
         self._random = None if shuffle is None else random.Random(shuffle)
 
@@ -103,8 +104,10 @@ class Simulator:
                     recorder.close()
 
     def _leave_models(self, folder: Path) -> None:
-        for (enrol, assignment), engine in zip(self._told, self.engines, strict=True):
-            model = model_of(enrol, assignment, engine.method.theta, rounds=engine.rounds)
+        for place, engine in zip(self._places, self.engines, strict=True):
+            enrol, assignment = place.enrol, place.assignment
+            theta, rounds = engine.method.theta, engine.rounds
+            model = model_of(enrol, assignment, theta, rounds=rounds, names=self._names)
             model.save(model_path(folder, enrol.node))
 
     def _step(self) -> Engine | None:
@@ -141,29 +144,5 @@ class Simulator:
 
 
 def engines_of(plan: Plan) -> list[Engine]:
-    """Every node's engine, built from the very bytes and words that a coordinator would send."""
-    return [engine for _, engine in seats_of(plan, [""] * plan.nodes)]
-
-
-def seats_of(plan: Plan, addresses: Sequence[str]) -> list[tuple[Place, Engine]]:
-    """What a coordinator would tell each node, which listens there, and the engine it makes."""
-    enrolments = []
-    for node in range(plan.nodes):
-        enrol, body = plan.enrolment(node)
-        enrolments.append((enrol, body, problem_of(enrol, body)))
-    reports = [
-        Report.of(address, problem)
-        for address, (_, _, problem) in zip(addresses, enrolments, strict=True)
-    ]
-    assignments = plan.assignments(reports)
-    return [
-        (Place(enrol, assignment, body, address), engine_for(enrol, assignment, problem))
-        for address, assignment, (enrol, body, problem) in zip(
-            addresses, assignments, enrolments, strict=True
-        )
-    ]
-
-
-def problems_of(plan: Plan) -> list[Problem]:
-    """Every worker's f_i, straight from the plan: for those who only ask for its constants."""
-    return [plan.problem(node) for node in range(plan.nodes)]
+    """Every node's engine."""
+    return Workers(plan).engines

@@ -20,7 +20,7 @@ from dlag_lab.bounds import (
     scores,
 )
 from dlag_lab.result import Floats, Ints
-from dlag_lab.simulate import engines_of, problems_of
+from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError
 from dlag_node.graphs.chebyshev import chebyshev_for
 from dlag_node.methods import parse_method
@@ -92,11 +92,12 @@ def theory_of(plan: Plan, *, eps: float, rounds: int | None = None) -> Theory:
     """The predictions for a plan; Theorem 3 is priced by `rounds`, or by the predicted ones."""
     if not 0 < eps < 1:
         raise ConfigError(f"target = {eps}: expected a number between 0 and 1")
-    problems = problems_of(plan)
+    workers = Workers(plan)
+    problems = workers.problems
     mu = np.array([problem.mu for problem in problems])
     mu_min, L_max = float(mu.min()), max(problem.L for problem in problems)
     degrees = np.array([plan.graph.degree(i) for i in range(plan.nodes)], dtype=np.int64)
-    parameters = engines_of(plan)[0].method.parameters
+    parameters = workers.engine(0).method.parameters
     name = parse_method(plan.settings.method, plan.settings.preset).name
     D = int(parameters["D"]) if name in _LAZY else DualParameters().D
     poly = chebyshev_for(plan.spectrum, int(parameters["K"]) if "K" in parameters else None)

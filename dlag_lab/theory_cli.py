@@ -21,6 +21,7 @@ from dlag_lab.report import plain_table, print_whole
 from dlag_lab.theory import Family, Promise, Theory, theory_of
 from dlag_lab.units import count, share, small
 from dlag_node.errors import ConfigError
+from dlag_node.outputs import to_file
 
 Measured = Annotated[
     int | None,
@@ -32,7 +33,8 @@ Eps = Annotated[
     float, typer.Option(envvar="DLAG_TARGET", help="The suboptimality eps of the predicted rounds.")
 ]
 Json = Annotated[
-    Path | None, typer.Option("--json", help="Write all of it as JSON to this file too.")
+    Path | None,
+    typer.Option("--json", callback=to_file, help="Write all of it as JSON to this file too."),
 ]
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from coordinator.datasets import Dataset
@@ -18,7 +17,7 @@ from dlag_lab.interrupts import apart
 from dlag_lab.mesh import LocalMesh
 from dlag_lab.simulate import Simulator
 from dlag_node.data import Table
-from dlag_node.data.summary import dense_block
+from dlag_node.data.arrays import write_npz
 from dlag_node.errors import ConfigError
 from dlag_node.problems import rows_of
 
@@ -63,8 +62,8 @@ def _simulated(plan: Plan, judge: Certificate) -> Array:
 def _on_processes(plan: Plan, judge: Certificate) -> Array:
     """A coordinator and a process per node, as `dlag run` has them, on a folder that goes again."""
     with tempfile.TemporaryDirectory(prefix="dlag-") as name:
-        rows, path = plan.dataset.rows, Path(name) / "data.npz"
-        np.savez(path, X=dense_block(rows, slice(None)), y=plan.dataset.labels)
+        path = Path(name) / "data.npz"
+        write_npz(path, plan.dataset.rows, plan.dataset.labels)
         folder = RunFolder.create(Path(name) / "run", force=False)
         mesh = LocalMesh(
             replace(plan.settings, data=str(path)),

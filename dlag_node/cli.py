@@ -14,6 +14,7 @@ from dlag_node.data import MIN_SAMPLES, HeldData, HeldFile
 from dlag_node.errors import ConfigError
 from dlag_node.net.node import run_node
 from dlag_node.net.settings import NodeSettings, parse_neighbors
+from dlag_node.outputs import to_file, to_folder
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.rounds.keeper import DEFAULT_EVERY
 from dlag_node.trust.cli import Insecure, Post
@@ -251,6 +252,9 @@ def settings_of(
     **others: Any,
 ) -> NodeSettings:
     """What the flags mean together, checked; `others` are settings by their own names."""
+    to_folder(others["out"])
+    to_folder(others["state"])
+    to_file(others["model"])
     return NodeSettings(
         node=node_id,
         neighbors=parse_neighbors(neighbor or []),

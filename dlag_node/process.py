@@ -51,6 +51,8 @@ def run_command(app: Callable[..., object], argv: list[str], name: str) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_FAILED
     except Exception as exc:
+        if isinstance(exc, OSError) and exc.filename is not None:
+            return _fail(_named(exc), name, lambda why: sys.stderr.write(f"{name}: {why}\n"))
         _leave(Ending.of(exc, name))
         raise
     return EXIT_OK
@@ -90,6 +92,8 @@ async def _guarded(main: Callable[[], Awaitable[None]], name: str, lifeline: int
         return ended_by[0] if ended_by else EXIT_FAILED
     except DlagError as exc:
         return _fail(exc, name, lambda why: log.error("%s", why))
+    except OSError as exc:
+        return _fail(_named(exc), name, lambda why: log.error("%s", why))
     finally:
         if lifeline is not None:
             loop.remove_reader(lifeline)
@@ -102,6 +106,16 @@ def _fail(error: DlagError, name: str, say: Callable[[str], object]) -> int:
     say(str(error) if isinstance(error, ConfigError) else ending.text)
     _leave(ending)
     return error.exit_code
+
+
+def _named(exc: OSError) -> ConfigError:
+    """A file that cannot be used, and why: the operator's to fix, whoever came upon it.
+
+    Any other error of the system's is not: it is raised again.
+    """
+    if exc.filename is None:
+        raise exc
+    return ConfigError(f"cannot use {exc.filename}: {exc.strerror}")
 
 
 def _leave(ending: Ending) -> None:

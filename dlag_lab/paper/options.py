@@ -7,15 +7,23 @@ from typing import Annotated
 
 import typer
 
+from dlag_node.outputs import to_file, to_folder
+
 Seeds = Annotated[int, typer.Option(help="Run each method with N seeds, from --seed on.")]
 Seed = Annotated[int, typer.Option(help="The first seed.")]
 ExactRounds = Annotated[int, typer.Option(help="Compare over N rounds.")]
 Rounds = Annotated[int | None, typer.Option(help="At most N rounds a run.")]
 Target = Annotated[float, typer.Option(help="The worst node's f(theta_i) - f* to get down to.")]
-Out = Annotated[Path, typer.Option(envvar="DLAG_OUT", help="Folder; what is finished is kept.")]
+Out = Annotated[
+    Path,
+    typer.Option(envvar="DLAG_OUT", callback=to_folder, help="Folder; what is finished is kept."),
+]
 Write = Annotated[
     Path | None,
-    typer.Option(help="Put claims and table into this document, between the command's markers."),
+    typer.Option(
+        callback=to_file,
+        help="Put claims and table into this document, between the command's markers.",
+    ),
 ]
 Raw = Annotated[
     Path | None,

@@ -43,6 +43,11 @@ def read_table(path: Path, *, label: str | None = None, dim: int | None = None) 
     return replace(table, sha256=sha256)
 
 
+def has_names(path: Path) -> bool:
+    """Whether the features of such a file have names."""
+    return path.suffix.lower() in (".csv", ".parquet")
+
+
 def _check(table: Table, path: Path, dim: int | None) -> None:
     samples, labels = table.rows.samples, table.labels
     if samples < 1:

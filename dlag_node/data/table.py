@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlag_node.errors import ConfigError
-from dlag_node.problems import Array, Rows
+from dlag_node.problems import Array, Rows, rows_of
 
 _NAMED_AT_MOST = 20  # columns in an error
 
@@ -26,6 +26,18 @@ class Table:
             columns = f"; its columns: {', '.join(names[:_NAMED_AT_MOST])}" if names else ""
             raise ConfigError(f"{who}: expected --label to say where the labels are{columns}")
         return self.labels
+
+    def with_features(self, names: tuple[str, ...], who: str, whose: str) -> Table:
+        """These features alone, in this order; a ConfigError where one is missing."""
+        if self.names is None or self.names == names:
+            return self
+        at = {name: k for k, name in enumerate(self.names)}
+        for name in names:
+            if name not in at:
+                shown = ", ".join(self.names[:_NAMED_AT_MOST])
+                raise ConfigError(f"{who} has no column {name!r}: {whose} needs it; it has {shown}")
+        columns = self.rows.matrix()[:, [at[name] for name in names]]
+        return replace(self, rows=rows_of(columns), names=names)
 
 
 def split_label(columns: list[str], label: str | None, who: str) -> tuple[int | None, list[int]]:

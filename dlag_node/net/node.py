@@ -95,7 +95,7 @@ class _Node:
         engine = engine_for(place.enrol, place.assignment, arrived.problem)
         faults = self._note_faults(engine, folder)
         keeper, past = self._recall(engine, place, folder)
-        observed = await self._call_laboratory(engine.node, credentials)
+        observed = await self._call_laboratory(place, credentials)
         recorder = self._keep_records(engine, arrived)
         state = self._decide(engine, place, keeper, past, watched=observed is not None)
         links = self._link(state, arrived, keeper)
@@ -138,10 +138,14 @@ class _Node:
         log.warning("back at round %d, exchange %d", engine.rounds, engine.seq)
         return keeper, Past(found.finished, found.done)
 
-    async def _call_laboratory(self, node: int, credentials: Credentials | None) -> Observed | None:
-        if self._settings.observer is None:
+    async def _call_laboratory(
+        self, place: Place, credentials: Credentials | None
+    ) -> Observed | None:
+        address = self._settings.observer
+        if address is None:
             return None
-        observed = Observed(self._context, self._settings.observer, node, credentials)
+        node, config = place.enrol.node, place.assignment.config
+        observed = Observed(self._context, address, node, config, credentials)
         self._stack.callback(observed.close)
         self._mourners.append(observed.fall)
         await observed.call()

@@ -11,7 +11,7 @@ from time import monotonic
 import numpy as np
 import zmq
 
-from dlag_node.errors import ConfigError, RemoteProtocolError
+from dlag_node.errors import ConfigError, PeerRefused, RemoteProtocolError
 from dlag_node.methods import Array
 from dlag_node.net.credentials import Credentials
 from dlag_node.net.sockets import (
@@ -24,6 +24,7 @@ from dlag_node.net.sockets import (
 )
 from dlag_node.rounds.record import Record
 from dlag_node.trust.curve import call_with
+from dlag_node.wire.frames import Refuse
 from dlag_node.wire.limits import MAX_CONTROL_BYTES, MAX_TEXT
 from dlag_node.wire.observing import (
     FROM_LABORATORY,
@@ -51,6 +52,7 @@ class Observed:
         context: zmq.Context[Socket],
         address: str,
         node: int,
+        config: str,
         credentials: Credentials | None = None,
     ) -> None:
         self.socket = open_socket(context, zmq.DEALER, limit=MAX_CONTROL_BYTES)
@@ -60,6 +62,7 @@ class Observed:
         self._address = address
         self._endpoint: str | None = None  # its name looked up; None: it was not to be found
         self._node = node
+        self._config = config  # a laboratory with another one must not judge this run
         self._thetas: list[bytes] = []
         self._deltas = 0
         self._skips = 0
@@ -82,7 +85,7 @@ class Observed:
     async def wait(self, rounds: int) -> None:
         """Nothing is heard of it: find out where it is, and say how far we have come."""
         await self.call()
-        self._send(Halted(self._node, rounds, cpu_seconds(), resident_bytes()))
+        self._send(Halted(self._node, rounds, cpu_seconds(), resident_bytes(), self._config))
 
     def fall(self, reason: str) -> None:
         """This process gives up."""
@@ -90,7 +93,7 @@ class Observed:
 
     def ready(self, rounds: int) -> None:
         """All links are up; so many rounds were finished by earlier processes."""
-        self._send(Ready(self._node, rounds, cpu_seconds(), resident_bytes()))
+        self._send(Ready(self._node, rounds, cpu_seconds(), resident_bytes(), self._config))
 
     def take(self, record: Record, theta: Array, *, flush: bool) -> None:
         """One finished round; told in batches, at once when `flush`."""
@@ -132,14 +135,18 @@ class Observed:
         )
 
     def horizon(self) -> Horizon | None:
-        """The laboratory's last word, if it has said one since we asked."""
+        """The laboratory's last word, if it has said one since we asked; PeerRefused: go home."""
         last: Horizon | None = None
         while readable(self.socket):
             raw = b"".join([self.socket.recv(NOBLOCK), *rest_of_message(self.socket)])
             try:
-                last = unpack(raw, FROM_LABORATORY, limit=MAX_CONTROL_BYTES, peer="the laboratory")
+                word = unpack(raw, FROM_LABORATORY, limit=MAX_CONTROL_BYTES, peer="the laboratory")
             except RemoteProtocolError as exc:
                 log.warning("dropped: %s", exc)
+                continue
+            if isinstance(word, Refuse):
+                raise PeerRefused(f"the laboratory refused us: {word.reason}")
+            last = word
         return last
 
     def close(self) -> None:

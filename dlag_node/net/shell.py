@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from time import perf_counter
 
-from dlag_node.errors import NeighborTimeout, RunAborted
+from dlag_node.errors import DlagError, NeighborTimeout, RunAborted
 from dlag_node.net.books import Books
 from dlag_node.net.computing import Computing, Result
 from dlag_node.net.links import Links
@@ -157,7 +157,11 @@ class Shell:
 
     def _hear_laboratory(self) -> None:
         """The laboratory's descriptor has something: take it at once, or it would wake us again."""
-        self._heard(always=True)
+        try:
+            self._heard(always=True)
+        except DlagError as exc:  # it has refused us
+            self._fail(exc)
+            return
         self._pump()
 
     def _heard(self, *, always: bool = False) -> bool:

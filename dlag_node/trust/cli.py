@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from dlag_node.errors import ConfigError
+from dlag_node.outputs import to_file, to_folder
 from dlag_node.trust.keys import admit, make_pair, make_token, public_path
 from dlag_node.wire.limits import MAX_NODES
 
@@ -45,7 +46,7 @@ app = typer.Typer(
 
 @app.command("mesh")
 def mesh(
-    folder: Annotated[Path, typer.Argument(help="Where to make them.")],
+    folder: Annotated[Path, typer.Argument(callback=to_folder, help="Where to make them.")],
     nodes: Annotated[int, typer.Option(help="How many nodes; each key is bound to its id.")],
 ) -> None:
     """Keys of a coordinator and of all its nodes, and the list that admits them."""
@@ -55,9 +56,13 @@ def mesh(
 
 @app.command("pair")
 def pair(
-    path: Annotated[Path, typer.Argument(help="The secret half; the public one is NAME.pub.")],
+    path: Annotated[
+        Path,
+        typer.Argument(callback=to_file, help="The secret half; the public one is NAME.pub."),
+    ],
     admitted: Annotated[
-        Path | None, typer.Option("--admit", help="Add the public key to this list too.")
+        Path | None,
+        typer.Option("--admit", callback=to_file, help="Add the public key to this list too."),
     ] = None,
     node: Annotated[int | None, typer.Option("--id", help="The only id that it may have.")] = None,
 ) -> None:
@@ -74,8 +79,12 @@ def pair(
 
 @app.command("token")
 def token(
-    tokens: Annotated[Path, typer.Argument(help="The coordinator's list: it keeps a hash.")],
-    path: Annotated[Path, typer.Argument(help="File for the token itself, for one node.")],
+    tokens: Annotated[
+        Path, typer.Argument(callback=to_file, help="The coordinator's list: it keeps a hash.")
+    ],
+    path: Annotated[
+        Path, typer.Argument(callback=to_file, help="File for the token itself, for one node.")
+    ],
 ) -> None:
     """A token with which one node may join whose key is on no list."""
     make_token(tokens, path)

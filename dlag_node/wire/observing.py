@@ -1,7 +1,9 @@
-"""What a node tells a laboratory that watches the run, and the one word it hears back.
+"""What a node tells a laboratory that watches the run, and what it hears back.
 
 The laboratory knows all the data and measures suboptimality; the node does not. It answers with a
 `Horizon`: how far the node may go. A node that nobody watches has the horizon of its assignment.
+A laboratory whose own plan has another configuration would measure another problem: it answers with
+a `Refuse`.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dlag_node.wire.frames import Refuse
 from dlag_node.wire.limits import MAX_TEXT, require
 
 
@@ -21,6 +24,10 @@ class Ready:
     rounds: int  # more than 0: it comes from a checkpoint
     cpu: float
     resident: int
+    config: str  # the configuration's hash, of its assignment
+
+    def __post_init__(self) -> None:
+        require(len(self.config) <= MAX_TEXT, "the configuration is too long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,8 @@ class Horizon:
 class Halted:
     """The node has gone as far as it may, and says so again: the laboratory may be a new one.
 
-    What it has finished lies in its files. Fields are those of `Ready`.
+    What it has finished lies in its files. Fields are those of `Ready`: a new laboratory has heard
+    none of that.
     """
 
     CODE: ClassVar[int] = 44
@@ -72,6 +80,10 @@ class Halted:
     rounds: int
     cpu: float
     resident: int
+    config: str
+
+    def __post_init__(self) -> None:
+        require(len(self.config) <= MAX_TEXT, "the configuration is too long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +103,4 @@ FromNode = Ready | Snapshots | Farewell | Halted | Fallen
 FROM_NODE: dict[int, type[FromNode]] = {
     kind.CODE: kind for kind in (Ready, Snapshots, Farewell, Halted, Fallen)
 }
-FROM_LABORATORY: dict[int, type[Horizon]] = {Horizon.CODE: Horizon}
+FROM_LABORATORY: dict[int, type[Horizon | Refuse]] = {Horizon.CODE: Horizon, Refuse.CODE: Refuse}

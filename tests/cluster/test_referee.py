@@ -14,15 +14,16 @@ import pytest
 import zmq
 import zmq.asyncio
 
-import dlag_lab.cli
 from coordinator.plan import Plan, RunSettings
 from dlag_lab import elsewhere
+from dlag_lab.cli import app
 from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory
 from dlag_lab.preparing import clear_states
 from dlag_lab.referee import Referee
+from dlag_node.data.model import load_model_file
 from dlag_node.errors import ConvergenceError
-from dlag_node.process import run_command
+from dlag_node.process import EXIT_FAILED, EXIT_USAGE, run_command
 from dlag_node.rounds.state_folder import StateFolder
 from dlag_node.trust.keys import make_pair, read_public
 from dlag_node.wire.observing import FROM_NODE, Fallen, Horizon, Ready
@@ -53,8 +54,9 @@ class ByHand:
         self.coordinator = read_until(process, "listening on ").split("listening on ")[1].split()[0]
         return process
 
-    def start_watch(self, bind: str = LOOPBACK) -> subprocess.Popen[str]:
-        argv = [*FLAGS, "--target=1e-7", "--bind", bind, "--records", str(self.folder / "mesh")]
+    def start_watch(self, bind: str = LOOPBACK, *other: str) -> subprocess.Popen[str]:
+        argv = [*FLAGS, *other, "--target=1e-7", "--bind", bind]
+        argv += ["--records", str(self.folder / "mesh")]
         argv += ["--out", str(self.folder / "results"), "--force", "--no-figures"]
         argv += [*self.keys("report"), *self.listed]
         process = self.start("dlag", "referee", *argv)
@@ -104,6 +106,12 @@ def test_a_laboratory_that_is_killed_may_be_started_again(by_hand: ByHand, tmp_p
     )
     for word in ("theta_sha256", "rounds", "deltas_sent", "rounds_to_target", "suboptimality"):
         assert ours[word] == theirs[word], word
+    for node in range(4):
+        own, copy = (
+            load_model_file(tmp_path / name / "nodes" / f"node-00{node}.model.json")
+            for name in ("mesh", "results")
+        )
+        assert copy.coefficients.tobytes() == own.coefficients.tobytes()
 
 
 def test_a_laboratory_that_died_between_two_words_can_be_followed_by_another(
@@ -139,6 +147,49 @@ def test_a_laboratory_that_died_between_two_words_can_be_followed_by_another(
         for name in ("run", "simulated")
     )
     assert ours["theta_sha256"] == theirs["theta_sha256"]
+
+
+def assert_all_refused(
+    referee: subprocess.Popen[str], nodes: list[subprocess.Popen[str]], results: Path
+) -> None:
+    """The referee says what is wrong, and so does every node; nobody ends as after a good run."""
+    _, said = referee.communicate(timeout=DEADLINE)
+    assert referee.returncode == EXIT_USAGE, said
+    found = re.search(
+        r"node \d has the configuration ([0-9a-f]{64}), the referee's is ([0-9a-f]{64}): "
+        r"start dlag referee with the settings and the data of the coordinator",
+        said,
+    )
+    assert found is not None, said
+    assert found[1] != found[2]
+    for node in nodes:
+        _, said = node.communicate(timeout=DEADLINE)
+        assert node.returncode == EXIT_FAILED
+        assert "PeerRefused: the laboratory refused us: node" in said
+        assert found[1] in said
+        assert found[2] in said
+    assert not (results / "summary.json").exists()
+
+
+def test_a_referee_with_other_settings_is_refused_and_all_end(by_hand: ByHand) -> None:
+    coordinator = by_hand.start_coordinator()
+    referee = by_hand.start_watch(LOOPBACK, "--lambda=0.02")
+    nodes = [by_hand.start_node(i) for i in range(4)]
+    assert_all_refused(referee, nodes, by_hand.folder / "results")
+    assert coordinator.wait(DEADLINE) != 0
+
+
+def test_a_second_referee_with_other_settings_is_refused_in_the_middle_of_a_run(
+    by_hand: ByHand,
+) -> None:
+    by_hand.start_coordinator()
+    first = by_hand.start_watch()
+    nodes = [by_hand.start_node(i) for i in range(4)]
+    read_until(first, "4 nodes are ready")
+    first.kill()
+    first.wait(DEADLINE)
+    second = by_hand.start_watch(by_hand.observer, "--shards=even")
+    assert_all_refused(second, nodes, by_hand.folder / "results")
 
 
 def test_a_key_that_was_not_posted_is_refused_and_counted(by_hand: ByHand, tmp_path: Path) -> None:
@@ -189,7 +240,7 @@ async def test_a_node_that_gave_up_for_good_ends_the_watch_with_its_reason(
         task = asyncio.create_task(elsewhere.see_through(laboratory, address))
         with closing(context.socket(zmq.DEALER)) as dealer:
             dealer.connect(address)
-            await dealer.send(pack(Ready(0, 0, 0.1, 1)))
+            await dealer.send(pack(Ready(0, 0, 0.1, 1, "any")))
             await dealer.send(pack(Fallen(0, "RunAborted: node 1: ConvergenceError: so I hear")))
             await dealer.send(pack(Fallen(1, "ConvergenceError: it diverges")))
             with pytest.raises(ConvergenceError, match=r"node 1 gave up.*: it diverges$"):
@@ -221,8 +272,19 @@ def test_a_referee_ends_with_the_exit_code_of_the_node_that_gave_up(
         dealer.linger = 0
         dealer.connect(address)
         dealer.send(pack(Fallen(1, reason)))
-        assert run_command(dlag_lab.cli.app, argv, "dlag") == code
+        assert run_command(app, argv, "dlag") == code
     assert said in capfd.readouterr().err
+
+
+def test_a_mesh_is_prepared_with_the_network_that_it_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["prepare", *FLAGS, "--records", str(tmp_path), "--network"]
+    assert run_command(app, [*argv, "delay=20ms,loss=1%"], "dlag") == 0
+    said = capsys.readouterr().err
+    assert "ssda on ring:4: 4 nodes, over a network of delay=20ms,loss=1%" in said
+    assert run_command(app, [*argv, "delay=20ms,loss=all"], "dlag") == EXIT_USAGE
+    assert "network 'delay=20ms,loss=all'" in capsys.readouterr().err
 
 
 def test_a_new_run_clears_the_states_that_nobody_uses(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy.optimize import minimize
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import RunFolder
 from dlag_lab.replan import replan
+from dlag_lab.resuming import settings_of
 from dlag_lab.runs import Run, RunRequest
 from dlag_node.errors import ConfigError, ProcessDied
 from tests.cluster.meshes import DEADLINE, command
@@ -107,3 +109,20 @@ def test_what_cannot_be_planned_anew_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="node-000 holds no place in a run: is that node lost"):
         replan(out, "3", tmp_path / "more")
     assert not (tmp_path / "more").exists()
+
+
+@pytest.mark.parametrize("treated", [{"scale": "standard"}, {"scale": "minmax", "intercept": 1.0}])
+def test_the_others_begin_near_the_optimum_however_samples_are_treated(
+    treated: dict[str, Any], tmp_path: Path
+) -> None:
+    settings = replace(SETTINGS, **treated, topology="ring:4", rounds=60)
+    asked = RunRequest(settings=settings, mode="mesh", target=None, out=tmp_path, checkpoint=5)
+    Run(replace(asked, out=tmp_path / "run"), view=Killer()).execute()
+    found = replan(tmp_path / "run", "3", tmp_path / "less")
+    assert found.warm
+    smaller = replace(asked, settings=settings_of(tmp_path / "less")[0])
+    warm = Run(replace(smaller, out=tmp_path / "less", resume=True), view=Killer()).execute()
+    cold = Run(replace(smaller, out=tmp_path / "cold", mode="simulate"), view=Killer()).execute()
+    # the dual methods' first theta_i = grad f_i^*(x_i) is the very theta that they begin at, where
+    # x_i = grad f_i(theta) - mean: of another f_i it would be far from it
+    assert warm.trajectory.suboptimality[0] < 0.2 * cold.trajectory.suboptimality[0]

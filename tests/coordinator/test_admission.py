@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from coordinator.admission import Admission
-from coordinator.plan import Plan, RunSettings
+from coordinator.draft import Draft
+from coordinator.plan import RunSettings
 from coordinator.roster import Roster
 from dlag_node.errors import ConfigError
 from dlag_node.trust.keys import admit, make_token, new_pair, read_token, read_tokens
 from dlag_node.wire import PROTOCOL, Refuse, Who
 from dlag_node.wire.control import Assignment, Enrol, Fetch, FromCoordinator, Join, Report
 
-PLAN = Plan(RunSettings(topology="path:3", rounds=3))
+DRAFT = Draft(RunSettings(topology="path:3", rounds=3))
 ALICE, BOB, CAROL = (new_pair().public for _ in range(3))
 
 
@@ -26,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def roster_of(folder: Path) -> Roster:
-    return Roster(PLAN, Admission(folder / "admitted", folder / "tokens"))
+    return Roster(DRAFT, Admission(folder / "admitted", folder / "tokens"))
 
 
 def join(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.draft import Draft
 from coordinator.plan import Plan, RunSettings
 from coordinator.roster import Reply, Roster, Stage
 from dlag_node.data import Spread, Summary
@@ -49,7 +50,7 @@ def reason(replies: list[Reply]) -> str:
 
 
 def test_everybody_is_enrolled_when_the_last_has_joined() -> None:
-    roster = Roster(Plan(SETTINGS))
+    roster = Roster(Draft(SETTINGS))
     assert join(roster, 2) == []
     assert join(roster, 0) == []
     replies = join(roster, 1)
@@ -76,7 +77,7 @@ def test_everybody_is_enrolled_when_the_last_has_joined() -> None:
 
 
 def test_nothing_comes_before_an_enrolment() -> None:
-    roster = Roster(Plan(SETTINGS))
+    roster = Roster(Draft(SETTINGS))
     join(roster, 0)
     assert reason(roster.handle(peer(0), Fetch(0))) == "chunk 0 before an Enrol"
     report = Report("tcp://h:1", 10, 0.1, 1.0)
@@ -99,7 +100,7 @@ def test_nothing_comes_before_an_enrolment() -> None:
 def test_a_mesh_that_does_not_agree_ends_for_all_with_the_names(
     change: dict[str, object], words: str
 ) -> None:
-    roster = Roster(Plan(SETTINGS))
+    roster = Roster(Draft(SETTINGS))
     for i in range(2):
         join(roster, i)
     replies = join(roster, 2, **change)
@@ -109,7 +110,7 @@ def test_a_mesh_that_does_not_agree_ends_for_all_with_the_names(
 
 
 def test_a_node_with_the_wrong_idea_of_who_holds_the_data_is_refused() -> None:
-    held, dealt = Roster(Plan(SETTINGS)), Roster(Plan(RunSettings(topology="path:3")))
+    held, dealt = Roster(Draft(SETTINGS)), Roster(Draft(RunSettings(topology="path:3")))
     replies = held.handle(peer(0), Join(PROTOCOL, 0))
     assert reason(replies) == "a node with no data: expected dlag-node with --data"
     assert reason(join(dealt, 0)) == "a node with its own data: expected dlag-node without --data"
@@ -118,7 +119,7 @@ def test_a_node_with_the_wrong_idea_of_who_holds_the_data_is_refused() -> None:
 
 
 def test_one_that_joins_again_says_the_same_again() -> None:
-    roster = Roster(Plan(SETTINGS))
+    roster = Roster(Draft(SETTINGS))
     join(roster, 0)
     assert join(roster, 0, samples=50) == []  # nothing is settled yet: the newer word holds
     join(roster, 1)
@@ -131,7 +132,27 @@ def test_one_that_joins_again_says_the_same_again() -> None:
 
 def test_the_laboratory_deals_out_data_and_takes_no_other() -> None:
     with pytest.raises(ConfigError, match="--data nodes: only a coordinator takes that"):
-        _ = Plan(SETTINGS).dataset
+        Plan(SETTINGS)
+    assert Draft(SETTINGS).dealt is None
+
+
+def test_the_laboratory_takes_a_graph_that_is_known() -> None:
+    with pytest.raises(ConfigError, match=r"topology 'auto:3' is measured by the nodes"):
+        Plan(RunSettings(topology="auto:3"))
+    assert Draft(RunSettings(topology="auto:3")).layout is None
+
+
+def test_what_nodes_say_makes_terms_and_the_draft_stays_as_it_is() -> None:
+    draft = Draft(SETTINGS)
+    terms = draft.settle([said(i) for i in range(3)])
+    assert (terms.sizes, terms.n0, terms.dim) == ((10, 11, 12), 33, 2)
+    assert draft.dealt is None
+    roster = Roster(draft)
+    assert roster.terms is None
+    for i in range(3):
+        join(roster, i)
+    assert roster.terms == terms
+    assert Roster(draft).terms is None
 
 
 WORDS = st.one_of(
@@ -148,7 +169,7 @@ WORDS = st.one_of(
 
 @given(script=st.lists(st.tuples(st.integers(0, 3), WORDS), max_size=40))
 def test_any_words_in_any_order_are_answered(script: list[tuple[int, Join | Fetch]]) -> None:
-    roster = Roster(Plan(SETTINGS))
+    roster = Roster(Draft(SETTINGS))
     for who, message in script:
         for _, reply in roster.handle(peer(who), message):
             raw = pack(reply)

@@ -100,6 +100,40 @@ def test_the_config_hash_follows_what_the_nodes_report() -> None:
         assert plan.assignments(changed)[0].config != first
 
 
+def test_the_config_hash_does_not_follow_the_last_bits_of_what_they_report() -> None:
+    """Another processor's LAPACK has others, and the referee is on a host of its own."""
+    plan = Plan(BASE)
+    told = reports(plan)
+    names = ("mu", "L", "L_sample", "L_sum", "root_sum")
+    near = [
+        replace(each, **{name: getattr(each, name) * (1 + 1e-14) for name in names})
+        for each in told
+    ]
+    assert near != told
+    assert plan.assignments(near)[0].config == plan.assignments(told)[0].config
+
+
+def test_the_config_hash_does_not_depend_on_where_a_graph_or_labels_lie(tmp_path: Path) -> None:
+    places = []
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        graph = tmp_path / name / "graph.txt"
+        graph.write_text("0 1\n1 2\n2 3\n", encoding="ascii")
+        np.save(tmp_path / name / "X.npy", np.eye(8))
+        np.save(tmp_path / name / "y.npy", np.tile([-1.0, 1.0], 4))
+        files = {part: str(tmp_path / name / f"{part}.npy") for part in ("X", "y")}
+        settings = replace(BASE, topology=str(graph), data=files["X"], label=files["y"])
+        places.append(replace(settings, shards="even"))
+    assert config_of(places[0]) == config_of(places[1])
+    assert config_of(places[0]) == config_of(replace(places[0], topology="path:4"))
+
+
+def test_the_config_hash_does_not_depend_on_how_a_number_is_said() -> None:
+    said = replace(BASE, lam=np.float64(0.5), intercept=1, max_seconds=60)
+    assert config_of(said) == config_of(replace(BASE, lam=0.5, intercept=1.0, max_seconds=60.0))
+    assert repr(said.lam) == "0.5"  # as it stands in the words to a coordinator
+
+
 def test_the_config_hash_does_not_depend_on_where_the_data_lies(tmp_path: Path) -> None:
     places = []
     for folder in (tmp_path / "a", tmp_path / "b"):

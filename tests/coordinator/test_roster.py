@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.draft import Draft
 from coordinator.plan import Plan, RunSettings
 from coordinator.roster import Roster, Stage
 from dlag_node.errors import ConfigError
@@ -38,27 +39,30 @@ from dlag_node.wire.frames import Abort, Refuse, Who
 from dlag_node.wire.limits import CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_NODES, MAX_TEXT, PROTOCOL
 from dlag_node.wire.schema import pack, unpack
 
-PLAN = Plan(RunSettings(topology="grid:2x3", seed=4))
-N = PLAN.nodes
+DRAFT = Draft(RunSettings(topology="grid:2x3", seed=4))
+PLAN = Plan(DRAFT.settings)  # by which nobody is asked: the same words
+N = DRAFT.nodes
 
 
 def peer(node: int) -> bytes:
     return b"\0peer" + bytes([node])
 
 
-def joined(plan: Plan = PLAN) -> Roster:
+def joined(draft: Draft = DRAFT) -> Roster:
     """Everybody has joined, in order."""
-    roster = Roster(plan)
-    for i in range(plan.nodes):
+    roster = Roster(draft)
+    for i in range(draft.nodes):
         ((_, enrol),) = roster.handle(peer(i), Join(PROTOCOL, None))
         assert isinstance(enrol, Enrol)
         assert enrol.node == i
     return roster
 
 
-def report_of(plan: Plan, node: int) -> Report:
-    rows, labels = plan.shard(node)
-    problem = Problem(rows, labels, plan.loss, n0=plan.n0, lam=plan.settings.lam)
+def report_of(draft: Draft, node: int) -> Report:
+    assert draft.dealt is not None
+    rows, labels = draft.dealt.shard(node)
+    n0, lam = draft.dealt.terms.n0, draft.settings.lam
+    problem = Problem(rows, labels, draft.loss, n0=n0, lam=lam)
     return Report(
         f"tcp://10.0.0.{node}:99",
         problem.samples,
@@ -73,7 +77,7 @@ def report_of(plan: Plan, node: int) -> Report:
 def assigned() -> Roster:
     roster = joined()
     for i in range(N):
-        roster.handle(peer(i), report_of(PLAN, i))
+        roster.handle(peer(i), report_of(DRAFT, i))
     return roster
 
 
@@ -97,13 +101,13 @@ def fetched(roster: Roster, node: int, enrol: Enrol) -> bytes:
 
 
 def test_a_run_from_the_first_join_to_the_last_goodbye() -> None:
-    roster = Roster(PLAN)
+    roster = Roster(DRAFT)
     labels = []
     for i in range(N):
         ((to, enrol),) = roster.handle(peer(i), Join(PROTOCOL, None))
         assert to == peer(i)
         assert isinstance(enrol, Enrol)
-        assert (enrol.run, enrol.node, enrol.n0) == (PLAN.run, i, 270)
+        assert (enrol.run, enrol.node, enrol.n0) == (DRAFT.run, i, 270)
         body = fetched(roster, i, enrol)
         assert hashlib.sha256(body).hexdigest() == enrol.sha256
         rows, mine = shard_from(body, samples=enrol.samples, dim=enrol.dim, entries=enrol.entries)
@@ -112,8 +116,8 @@ def test_a_run_from_the_first_join_to_the_last_goodbye() -> None:
     assert sum(map(len, labels)) == 270
 
     for i in range(N - 1):
-        assert roster.handle(peer(i), report_of(PLAN, i)) == []
-    replies = roster.handle(peer(N - 1), report_of(PLAN, N - 1))
+        assert roster.handle(peer(i), report_of(DRAFT, i)) == []
+    replies = roster.handle(peer(N - 1), report_of(DRAFT, N - 1))
     assert [to for to, _ in replies] == [peer(i) for i in range(N)]
     for i, (_, each) in enumerate(replies):
         assert isinstance(each, Assignment)
@@ -138,7 +142,7 @@ def test_a_run_from_the_first_join_to_the_last_goodbye() -> None:
 
 @given(order=st.permutations(range(N)), wishes=st.lists(st.booleans(), min_size=N, max_size=N))
 def test_everybody_gets_a_place_whatever_the_wishes(order: list[int], wishes: list[bool]) -> None:
-    roster = Roster(PLAN)
+    roster = Roster(DRAFT)
     given_out = []
     for i, wishing in zip(order, wishes, strict=True):
         wanted = i if wishing and i not in given_out else None
@@ -161,7 +165,7 @@ def test_everybody_gets_a_place_whatever_the_wishes(order: list[int], wishes: li
     ],
 )
 def test_a_join_that_cannot_be_is_refused_with_the_reason(join: Join, words: str) -> None:
-    roster = Roster(PLAN)
+    roster = Roster(DRAFT)
     roster.handle(peer(2), Join(PROTOCOL, 2))
     assert refusal(roster.handle(b"late", join), b"late") == words
     assert list(roster.members) == [2]
@@ -210,7 +214,7 @@ def test_who_waits_and_is_known_is_not_answered() -> None:
 
 
 def test_a_repeated_join_gets_the_same_place() -> None:
-    roster = Roster(PLAN)
+    roster = Roster(DRAFT)
     first = roster.handle(peer(0), Join(PROTOCOL, 3))
     assert roster.handle(peer(0), Join(PROTOCOL, 3)) == first
     assert roster.handle(peer(0), Join(PROTOCOL, 5)) == first  # it has a place already
@@ -233,10 +237,10 @@ def test_a_large_shard_comes_in_chunks_and_is_whole_again(tmp_path: Path, sparse
             columns = np.sort(rng.choice(dim, stored, replace=False)) + 1
             words = (f"{c}:{v:.3f}" for c, v in zip(columns, rng.normal(size=stored), strict=True))
             print(1 - 2 * (j % 2), *words, file=file)
-    plan = Plan(
+    draft = Draft(
         RunSettings(topology="path:2", data=str(tmp_path / "large"), shards="even", lam=0.1)
     )
-    roster = joined(plan)
+    roster = joined(draft)
     for i in range(2):
         ((_, enrol),) = roster.handle(peer(i), Join(PROTOCOL, None))
         assert isinstance(enrol, Enrol)
@@ -246,7 +250,8 @@ def test_a_large_shard_comes_in_chunks_and_is_whole_again(tmp_path: Path, sparse
         assert len(body) == enrol.size
         assert hashlib.sha256(body).hexdigest() == enrol.sha256
         rows, labels = shard_from(body, samples=300, dim=enrol.dim, entries=enrol.entries)
-        mine, my_labels = plan.shard(i)
+        assert draft.dealt is not None
+        mine, my_labels = draft.dealt.shard(i)
         assert (rows.matrix() != mine.matrix()).sum() == 0
         assert np.array_equal(labels, my_labels)
 
@@ -269,8 +274,8 @@ def test_the_longest_reason_still_fits() -> None:
 def test_reports_that_do_not_add_up_end_the_run() -> None:
     roster = joined()
     for i in range(N - 1):
-        roster.handle(peer(i), report_of(PLAN, i))
-    last = report_of(PLAN, N - 1)
+        roster.handle(peer(i), report_of(DRAFT, i))
+    last = report_of(DRAFT, N - 1)
     replies = roster.handle(
         peer(N - 1),
         Report(
@@ -299,8 +304,8 @@ def test_a_node_cannot_skip_its_report(message: FromNode, words: str) -> None:
     roster = joined()
     assert refusal(roster.handle(peer(0), message), peer(0)) == words
     for i in range(1, N - 1):
-        roster.handle(peer(i), report_of(PLAN, i))
-    missing = PLAN.n0 - sum(report_of(PLAN, i).samples for i in range(1, N - 1))
+        roster.handle(peer(i), report_of(DRAFT, i))
+    missing = PLAN.n0 - sum(report_of(DRAFT, i).samples for i in range(1, N - 1))
     assert roster.handle(peer(N - 1), Report("tcp://h:1", missing, 0.1, 1.0, 1.0, 1.0, 1.0)) == []
     assert roster.failure is None
 
@@ -308,10 +313,10 @@ def test_a_node_cannot_skip_its_report(message: FromNode, words: str) -> None:
 def test_nobody_reports_twice() -> None:
     """Else one node could have all assignments sent out again and again, or changed."""
     roster = assigned()
-    reply = roster.handle(peer(1), report_of(PLAN, 1))
+    reply = roster.handle(peer(1), report_of(DRAFT, 1))
     assert refusal(reply, peer(1)) == "a Report from a node that has reported"
     roster.handle(peer(1), Started())
-    reply = roster.handle(peer(1), report_of(PLAN, 1))
+    reply = roster.handle(peer(1), report_of(DRAFT, 1))
     assert refusal(reply, peer(1)) == "a Report from a node that has started"
     assert roster.count(Stage.STARTED) == 1
 
@@ -320,14 +325,14 @@ def test_a_node_that_begins_again_gets_its_place_and_the_others_are_not_disturbe
     """It crashed before it knew its neighbors; its routing id is the same."""
     roster = joined()
     for i in range(N - 1):
-        roster.handle(peer(i), report_of(PLAN, i))
+        roster.handle(peer(i), report_of(DRAFT, i))
     ((to, enrol),) = roster.handle(peer(1), Join(PROTOCOL, 1))
     assert isinstance(enrol, Enrol)
     assert (to, enrol.node) == (peer(1), 1)
     assert fetched(roster, 1, enrol) == PLAN.enrolment(1)[1]
     # the last one reports, and all have to wait for the one that has begun again
-    assert roster.handle(peer(N - 1), report_of(PLAN, N - 1)) == []
-    moved = replace(report_of(PLAN, 1), address="tcp://10.0.0.1:77")
+    assert roster.handle(peer(N - 1), report_of(DRAFT, N - 1)) == []
+    moved = replace(report_of(DRAFT, 1), address="tcp://10.0.0.1:77")
     replies = roster.handle(peer(1), moved)
     assert [to for to, _ in replies] == [peer(i) for i in range(N)]
     assignments = [each for _, each in replies if isinstance(each, Assignment)]
@@ -339,9 +344,9 @@ def test_one_that_begins_again_after_all_were_told_is_told_the_same_alone() -> N
     roster = assigned()
     for i in (0, 2):
         roster.handle(peer(i), Started())
-    first = PLAN.assignments([report_of(PLAN, i) for i in range(N)])[1]
+    first = PLAN.assignments([report_of(DRAFT, i) for i in range(N)])[1]
     roster.handle(peer(1), Join(PROTOCOL, 1))
-    moved = replace(report_of(PLAN, 1), address="tcp://10.0.0.1:77")
+    moved = replace(report_of(DRAFT, 1), address="tcp://10.0.0.1:77")
     assert roster.handle(peer(1), moved) == [(peer(1), first)]
     assert roster.handle(peer(1), Started()) == []
     assert roster.count(Stage.STARTED) == 3
@@ -372,7 +377,7 @@ MESSAGES = st.one_of(
 
 @given(script=st.lists(st.tuples(st.integers(0, N), MESSAGES), max_size=40))
 def test_any_words_in_any_order_are_answered(script: list[tuple[int, FromNode]]) -> None:
-    roster = Roster(PLAN)
+    roster = Roster(DRAFT)
     for who, message in script:
         for _, reply in roster.handle(peer(who), message):
             raw = pack(reply)
@@ -388,9 +393,9 @@ AUTO = RunSettings(topology="auto:3", seed=4)
 
 def surveying() -> tuple[Roster, Survey]:
     """All three have reported, and are asked for the ways."""
-    roster = joined(Plan(AUTO))
+    roster = joined(Draft(AUTO))
     for i in range(3):
-        replies = roster.handle(peer(i), report_of(roster.plan, i))
+        replies = roster.handle(peer(i), report_of(roster.draft, i))
     assert [to for to, _ in replies] == [peer(0), peer(1), peer(2)]
     survey = replies[0][1]
     assert isinstance(survey, Survey)
@@ -400,17 +405,17 @@ def surveying() -> tuple[Roster, Survey]:
 
 def test_the_graph_of_auto_comes_from_what_all_have_measured() -> None:
     roster, survey = surveying()
-    with pytest.raises(ConfigError, match="is measured by the nodes"):
-        _ = roster.plan.graph
+    assert roster.layout is None
     rows = [[0.0, 0.01, 0.01], [0.01, 0.0, 0.01], [-111.0, 0.02, 0.0]]
     assert roster.handle(peer(0), Measured.of(survey.number, rows[0])) == []
     assert roster.handle(peer(1), Measured.of(survey.number, rows[1])) == []
     told = roster.handle(peer(2), Measured.of(survey.number, rows[2]))
-    assert roster.plan.graph.edges == ((0, 1), (1, 2))  # node 2 calls, and cannot reach node 0
+    assert roster.layout is not None
+    assert roster.layout.graph.edges == ((0, 1), (1, 2))  # node 2 calls, and cannot reach node 0
     assert all(isinstance(each, Assignment) for _, each in told)
     # told again where one has missed it
     roster.handle(peer(1), Join(PROTOCOL, None))
-    ((_, again),) = roster.handle(peer(1), report_of(roster.plan, 1))
+    ((_, again),) = roster.handle(peer(1), report_of(roster.draft, 1))
     assert again == told[1][1]
 
 
@@ -418,7 +423,7 @@ def test_one_that_comes_back_in_a_survey_begins_it_again() -> None:
     roster, survey = surveying()
     roster.handle(peer(0), Measured.of(survey.number, [0.0, 0.01, 0.01]))
     roster.handle(peer(1), Join(PROTOCOL, None))
-    moved = replace(report_of(roster.plan, 1), address="tcp://10.0.9.9:99")
+    moved = replace(report_of(roster.draft, 1), address="tcp://10.0.9.9:99")
     replies = roster.handle(peer(1), moved)
     again = replies[2][1]
     assert isinstance(again, Survey)
@@ -448,4 +453,4 @@ def test_a_row_of_times_of_another_length_is_refused() -> None:
 @pytest.mark.parametrize("topology", ["auto", "auto:", "auto:1", "auto:257", "auto:x"])
 def test_auto_needs_the_number_of_nodes(topology: str) -> None:
     with pytest.raises(ConfigError, match="expected auto:N with N from 2 to 256"):
-        Plan(RunSettings(topology=topology))
+        Draft(RunSettings(topology=topology))

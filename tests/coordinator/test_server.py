@@ -13,7 +13,8 @@ import zmq
 import zmq.asyncio
 
 from coordinator import server
-from coordinator.plan import Plan, RunSettings
+from coordinator.draft import Draft
+from coordinator.plan import RunSettings
 from coordinator.roster import Roster
 from coordinator.server import Server, run_server
 from dlag_node.errors import ConfigError, RunAborted
@@ -37,7 +38,7 @@ from dlag_node.wire.frames import Abort, Who
 from dlag_node.wire.limits import MAX_CONTROL_BYTES, MAX_NODES, PROTOCOL
 from dlag_node.wire.schema import pack, unpack
 
-PLAN = Plan(RunSettings(topology="path:2"))
+DRAFT = Draft(RunSettings(topology="path:2"))
 ANYWHERE = "tcp://127.0.0.1:*"
 DEADLINE = 20.0  # seconds for what takes milliseconds
 
@@ -83,7 +84,7 @@ class Hall:
 @pytest_asyncio.fixture
 async def hall() -> AsyncIterator[Hall]:
     with zmq.asyncio.Context() as context:
-        made = Hall(context, Server(Roster(PLAN), ANYWHERE))
+        made = Hall(context, Server(Roster(DRAFT), ANYWHERE))
         yield made
         made.serving.cancel()
         await asyncio.wait([made.serving])
@@ -209,18 +210,18 @@ async def test_a_peer_that_does_not_read_holds_up_nobody(
 async def test_an_address_in_use_is_named(hall: Hall) -> None:
     address = hall.server.address
     with pytest.raises(ConfigError, match=f"cannot listen on {re.escape(address)}: .*in use"):
-        Server(Roster(PLAN), address)
+        Server(Roster(DRAFT), address)
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "tcp://127.0.0.1", "tcp://nowhere.invalid:5"])
 async def test_an_address_that_is_none_is_named(address: str) -> None:
     with pytest.raises(ConfigError, match=f"cannot listen on {re.escape(address)}: "):
-        Server(Roster(PLAN), address)
+        Server(Roster(DRAFT), address)
 
 
 async def test_the_address_is_announced() -> None:
     announced: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(run_server(Roster(PLAN), ANYWHERE, announce=announced))
+    serving = asyncio.create_task(run_server(Roster(DRAFT), ANYWHERE, announce=announced))
     async with asyncio.timeout(DEADLINE):
         assert re.fullmatch(r"tcp://127\.0\.0\.1:[1-9][0-9]*", await announced)
     serving.cancel()

@@ -12,14 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import random_array, save_npz
 
 from dlag_node.data import read_table, storage
+from dlag_node.data.arrays import write_npz as write_rows
 from dlag_node.errors import ConfigError, StorageError
-from dlag_node.problems import DenseRows
+from dlag_node.problems import DenseRows, SparseRows, rows_of
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(40, 5))
 Y = RNG.integers(0, 2, 40).astype(float)
+SPARSE = random_array(X.shape, density=0.3, rng=RNG, format="csr")
 NAMES = ("age", "dose", "a b", "c,d", "e")
 
 
@@ -134,6 +137,22 @@ def test_a_large_matrix_is_unpacked_into_a_file_and_one_in_an_npy_is_used_where_
         read_table(write_packed_npz(tmp_path))
 
 
+def test_sparse_samples_lie_in_an_npz_as_they_are(tmp_path: Path) -> None:
+    rows = rows_of(random_array((300, 20_000), density=1e-3, rng=RNG, format="csr"))
+    assert isinstance(rows, SparseRows)
+    labels = RNG.normal(size=300)
+    write_rows(tmp_path / "own.npz", rows, labels)
+    save_npz(tmp_path / "scipy.npz", rows.matrix())
+    assert (tmp_path / "own.npz").stat().st_size < 200_000  # 48 MB as a dense matrix
+    table = read_table(tmp_path / "own.npz")
+    assert np.array_equal(table.known_labels("it"), labels)
+    for found in (table.rows, read_table(tmp_path / "scipy.npz").rows):
+        assert isinstance(found, SparseRows)
+        assert found.dim == rows.dim
+        for name in ("values", "columns", "start"):
+            assert np.array_equal(getattr(found, name), getattr(rows, name)), name
+
+
 def bad_csv(text: str) -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
         (folder / "bad.csv").write_text(text)
@@ -148,6 +167,12 @@ def bad_npz(**arrays: np.ndarray) -> Callable[[Path], Path]:
         return folder / "bad.npz"
 
     return write
+
+
+def bad_sparse(**change: np.ndarray) -> Callable[[Path], Path]:
+    members = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr}
+    members |= {"shape": np.array(SPARSE.shape), "format": np.array(b"csr"), "y": Y}
+    return bad_npz(**(members | change))
 
 
 def bad_bytes(name: str, raw: bytes) -> Callable[[Path], Path]:
@@ -186,6 +211,31 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "npz: objects": (bad_npz(X=X.astype(object), y=Y), "entries of type object: expected numbers"),
     "npz: complex": (bad_npz(X=1j * X, y=Y), "entries of type complex128: expected numbers"),
     "npz: nan": (bad_npz(X=X * np.nan, y=Y), "a value that is not finite"),
+    "npz: sparse, by columns": (bad_sparse(format=np.array(b"csc")), "expected the form csr"),
+    "npz: sparse, an index too large": (
+        bad_sparse(indices=SPARSE.indices + 3),
+        "cannot read .*: (indices|column index)",
+    ),
+    "npz: sparse, an index below 0": (
+        bad_sparse(indices=SPARSE.indices - 3),
+        "cannot read .*: (indices|column index)",
+    ),
+    "npz: sparse, indices of floats": (
+        bad_sparse(indices=SPARSE.indices.astype(float)),
+        "indices: entries of type float64: expected whole numbers",
+    ),
+    "npz: sparse, fewer rows": (bad_sparse(indptr=SPARSE.indptr[:-1]), "cannot read .*"),
+    "npz: sparse, rows that go back": (
+        bad_sparse(indptr=np.r_[0, SPARSE.nnz, SPARSE.indptr[2:]]),
+        "cannot read .*: .*non-decreasing",
+    ),
+    "npz: sparse, more entries than stored": (
+        bad_sparse(indptr=SPARSE.indptr * 9),
+        "cannot read .*",
+    ),
+    "npz: sparse, three axes": (bad_sparse(shape=np.array([4, 2, 5])), r"expected two axes"),
+    "npz: sparse, no rows at all": (bad_sparse(shape=np.array([-40, 5])), r"expected two axes"),
+    "npz: sparse, nan": (bad_sparse(data=SPARSE.data * np.nan), "a value that is not finite"),
     "npz: none": (bad_npz(X=X[:0], y=Y[:0]), "holds no sample"),
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from scipy.sparse import random_array
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -155,6 +156,17 @@ async def test_real_processes_end_with_the_simulator_s_bits_and_leave_nothing(
     assert real.n_iter_ == simulated.n_iter_
     assert set(psutil.Process().children(recursive=True)) == before
     assert not list(tmp_path.iterdir())
+
+
+def test_sparse_samples_stay_sparse_on_the_way_to_real_processes() -> None:
+    X = random_array((90, 400), density=0.02, rng=np.random.default_rng(3), format="csr")
+    y = np.where(X @ np.linspace(-1.0, 1.0, 400) > 0, 1, 0)
+    asked: dict[str, Any] = {"topology": "path:2", "random_state": 5, "method": "dlag"}
+    asked |= {"max_rounds": 30, "tol": 1.0}
+    real = DecentralizedLogisticRegression(backend="processes", **asked).fit(X, y)
+    simulated = DecentralizedLogisticRegression(**asked).fit(X, y)
+    assert real.coef_.tobytes() == simulated.coef_.tobytes()
+    assert real.n_iter_ == simulated.n_iter_
 
 
 @pytest.mark.parametrize("problem", ["logistic", "ridge"])

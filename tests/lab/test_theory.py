@@ -101,8 +101,7 @@ def example_plan(folder: Path, method: str) -> Plan:
             method=method, data=str(path), problem="ridge", lam=lam, topology=f"complete:{WORKERS}"
         )
     )
-    plan.parts = np.split(np.arange(samples), range(1, samples, OTHERS))
-    return plan
+    return plan.dealt_as(np.split(np.arange(samples), range(1, samples, OTHERS)))
 
 
 def test_the_appendix_example_keeps_its_promise_when_it_is_run(tmp_path: Path) -> None:

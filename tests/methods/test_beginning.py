@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.plan import Plan
 from dlag_lab.referee import optimum
-from dlag_lab.simulate import problems_of
+from dlag_lab.workers import Workers
 from dlag_node.methods import METHODS
 from dlag_node.methods.beginning import Beginnable
 from dlag_node.methods.dual import DualAscent
@@ -27,7 +27,7 @@ def minimiser(plan: Plan) -> Array:
 
 
 def begin(plan: Plan, engines: list[Engine], theta: Array) -> None:
-    gradients = np.array([f.gradient(theta) for f in problems_of(plan)])
+    gradients = np.array([f.gradient(theta) for f in Workers(plan).problems])
     for engine, g in zip(engines, gradients - gradients.mean(axis=0), strict=True):
         assert isinstance(engine.method, Beginnable)
         engine.method.begin_at(theta, g)

@@ -91,8 +91,7 @@ def test_workers_that_agree_from_the_start_are_not_taken_for_stuck(
         lam=0.01,
         samples="1 1:1 2:0.3\n-1 1:0.2 2:-1\n" * 4,
     )
-    plan.parts = np.split(np.arange(8), 4)
-    run = simulate(plan, 700)
+    run = simulate(plan.dealt_as(np.split(np.arange(8), 4)), 700)
     assert run.measured[-1].suboptimality < 1e-3
 
 

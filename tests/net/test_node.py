@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from coordinator.plan import Plan, RunSettings
+from coordinator.draft import Draft
+from coordinator.plan import RunSettings
 from coordinator.roster import Roster
 from coordinator.server import Server
 from dlag_node.net.node import run_node
@@ -18,7 +19,7 @@ DEADLINE = 60.0  # seconds for what takes a moment, once the kernels are compile
 
 @pytest.mark.parametrize("bind", ["tcp://0.0.0.0:*", "tcp://*:*"])
 async def test_nodes_that_listen_everywhere_find_each_other(bind: str) -> None:
-    roster = Roster(Plan(RunSettings(topology="path:2", rounds=3)))
+    roster = Roster(Draft(RunSettings(topology="path:2", rounds=3)))
     server = Server(roster, "tcp://127.0.0.1:*")
     # by name: what the node is told need not be what it can take its own address from
     boss = server.address.replace("127.0.0.1", "localhost")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coordinator.plan import Plan
-from dlag_lab.simulate import problems_of
+from dlag_lab.workers import Workers
 from dlag_node.methods.dual import DualAscent
 from dlag_node.methods.lazy import LazyRule
 from dlag_node.problems import Array, Problem
@@ -80,7 +80,7 @@ def watch(
     assert isinstance(rule, LazyRule)
     later = states["x"]  # x^{k+1} after round k
     x = np.concatenate([np.zeros_like(later[:1]), later])
-    problems = problems_of(plan)
+    problems = Workers(plan).problems
     columns = [exact_along(f, x[:-1, i], run.Theta[:, i]) for i, f in enumerate(problems)]
     return Watched(
         x=x,

@@ -51,8 +51,7 @@ def instance_R(method: str, weights: str = "metropolis") -> Plan:
     """The sizes of instance S, blocks of the file in its order."""
     plan = heart_plan(method, weights=weights)
     ends = np.cumsum([len(part) for part in plan.parts])
-    plan.parts = np.split(np.arange(plan.n0), ends[:-1])
-    return plan
+    return plan.dealt_as(np.split(np.arange(plan.n0), ends[:-1]))
 
 
 def _run(plan: Plan) -> ToTarget:

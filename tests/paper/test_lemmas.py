@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.plan import Plan
-from dlag_lab.simulate import problems_of
+from dlag_lab.workers import Workers
 from dlag_node.methods.dual import DualAscent
 from dlag_node.methods.lazy import LazyRule
 from dlag_node.rounds import Engine
@@ -74,7 +74,7 @@ def test_a_lazy_rule_a_hundred_times_too_lax_breaks_lemma_2_and_not_lemma_1(
 ) -> None:
     plan = plan_of(tmp_path, f"{method}:gamma=1e-3,c=1e-2,D=6,stop=theorem", "paper", INSTANCES[0])
     assert violated(watch(plan, ROUNDS)) == set()
-    mu_min = min(f.mu for f in problems_of(plan))
+    mu_min = min(f.mu for f in Workers(plan).problems)
 
     def relax(engines: list[Engine]) -> None:
         for engine in engines:
