@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cluster.meshes import DEADLINE, assert_gone, command, family, finish, read_until
+from tests.cluster.meshes import DEADLINE, ENDLESS, assert_gone, command, family, finish, read_until
 
-LONG = ["--rounds", "1000000", "--topology", "ring:4", "--no-figures", "--log-level", "info"]
+LONG = ["--rounds", str(ENDLESS), "--topology", "ring:4", "--no-figures", "--log-level", "info"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def by_hand(port: int, *flags: str) -> tuple[list[str], list[str]]:
 
 
 def test_a_node_that_is_asked_to_end_tells_the_others(port: int) -> None:
-    coordinator_flags, node_flags = by_hand(port, "--rounds", "1000000")
+    coordinator_flags, node_flags = by_hand(port, "--rounds", str(ENDLESS))
     with (
         command("dlag-coordinator", *coordinator_flags) as coordinator,
         command("dlag-node", *node_flags) as first,
@@ -181,7 +181,7 @@ def test_a_node_that_is_asked_to_end_tells_the_others(port: int) -> None:
 
 def test_a_full_disk_ends_the_run_with_the_reason(port: int, tmp_path: Path) -> None:
     (tmp_path / "node-000.jsonl").symlink_to("/dev/full")
-    coordinator_flags, node_flags = by_hand(port, "--rounds", "1000000")
+    coordinator_flags, node_flags = by_hand(port, "--rounds", str(ENDLESS))
     with (
         command("dlag-coordinator", *coordinator_flags) as coordinator,
         command("dlag-node", *node_flags, "--out", str(tmp_path), "--id", "0") as full,

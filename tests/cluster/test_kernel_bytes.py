@@ -14,9 +14,9 @@ from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import RunFolder
 from dlag_lab.launcher import Launcher
 from dlag_lab.mesh import LocalMesh
-from dlag_lab.referee import Referee
 from dlag_lab.runs import Run, RunRequest
-from dlag_node.wire.observing import Horizon, Snapshots
+from dlag_node.wire.observing import Snapshots
+from tests.cluster.meshes import HeldReferee
 
 ROUNDS = 60
 
@@ -27,16 +27,6 @@ HANDSHAKE = 567 + 301  # CURVE's with the greeting, once a connection: who calls
 HELLO = 105 + 1 + 22  # ours, once a connection: a Hello one way, a Welcome the other
 PING_AND_PONG = 9 + 7 + 2 * CURVE  # ZeroMQ's heartbeat, once a second at most
 SECONDS_MOST = 60
-
-
-class HoldingReferee(Referee):
-    """Lets the nodes go to the last round but not end: their connections stay to be looked at."""
-
-    released = False
-
-    @property
-    def horizon(self) -> Horizon:
-        return Horizon(ROUNDS, final=self.released)
 
 
 def sent_by(pids: set[int]) -> dict[tuple[str, str], int]:
@@ -61,7 +51,8 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
     settings = RunSettings(method=method, topology="grid:3x3", rounds=ROUNDS)
     run = Run(RunRequest(settings=settings, mode="mesh", target=None, out=tmp_path / "run"))
     plan = Plan(settings)
-    referee = HoldingReferee(plan, target=None, rounds=ROUNDS, report=lambda _: None)
+    # to the last round and not to the end: their connections stay to be looked at
+    referee = HeldReferee(plan, held=ROUNDS)
     launchers: list[Launcher] = []
     reached: set[int] = set()
     counted: dict[tuple[str, str], int] = {}
