@@ -23,10 +23,14 @@ from typing import Any
 
 import psutil
 
+from coordinator import cli as coordinator_cli
 from coordinator.plan import Plan, RunSettings
+from dlag_lab import cli as lab_cli
 from dlag_lab.referee import Referee
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest
+from dlag_node import cli as node_cli
+from dlag_node.process import run_command
 from dlag_node.wire.observing import Horizon
 
 BIN = Path(sys.executable).parent
@@ -89,6 +93,12 @@ def command(name: str, *argv: str, **options: Any) -> Iterator[subprocess.Popen[
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def in_this_process(name: str, *argv: str) -> int:
+    """The same command without a process: for what ends before it begins. Returns its exit code."""
+    app = {"dlag": lab_cli.app, "dlag-node": node_cli.app, "dlag-coordinator": coordinator_cli.app}
+    return run_command(app[name], [*argv], name)
 
 
 def read_until(process: subprocess.Popen[str], words: str) -> str:

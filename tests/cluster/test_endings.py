@@ -10,7 +10,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cluster.meshes import DEADLINE, ENDLESS, assert_gone, command, family, finish, read_until
+from tests.cluster.meshes import (
+    DEADLINE,
+    ENDLESS,
+    assert_gone,
+    command,
+    family,
+    finish,
+    in_this_process,
+    read_until,
+)
 
 LONG = ["--rounds", str(ENDLESS), "--topology", "ring:4", "--no-figures", "--log-level", "info"]
 
@@ -69,13 +78,20 @@ def test_a_diverging_run_ends_with_what_to_change(tmp_path: Path) -> None:
         (["--preset", "best"], "preset 'best': expected one of paper, theory"),
     ],
 )
+@pytest.mark.usefixtures("process_as_before")
 def test_a_wrong_value_is_named_with_the_right_ones(
-    flags: list[str], words: str, tmp_path: Path
+    flags: list[str], words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with command("dlag", "simulate", *flags, "--out", str(tmp_path / "run")) as run:
-        _, errors = run.communicate(timeout=60)
+    assert in_this_process("dlag", "simulate", *flags, "--out", str(tmp_path / "run")) == 2
+    assert words in capfd.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_process_with_a_wrong_value_ends_without_a_traceback(tmp_path: Path) -> None:
+    with command("dlag", "run", "--topology", "grid:5", "--out", str(tmp_path / "run")) as run:
+        _, errors = run.communicate(timeout=DEADLINE)
         assert run.returncode == 2
-        assert words in errors
+        assert "grid:5" in errors
         assert "Traceback" not in errors
     assert not (tmp_path / "run").exists()
 

@@ -23,6 +23,7 @@ from tests.cluster.meshes import (
     assert_gone,
     command,
     family,
+    in_this_process,
     read_until,
 )
 from tests.cluster.test_survival import NODES, Killer, assert_undisturbed, survive
@@ -160,8 +161,9 @@ def test_a_folder_is_one_process_at_a_time_and_a_dead_one_is_told(tmp_path: Path
         ("--max-seconds=-1", "max_seconds = -1"),
     ],
 )
-def test_a_wrong_value_is_named(flag: str, words: str, tmp_path: Path) -> None:
-    with command("dlag", "simulate", flag, "--out", str(tmp_path / "run")) as run:
-        _, errors = run.communicate(timeout=PATIENCE)
-        assert run.returncode == 2
-        assert words in errors
+@pytest.mark.usefixtures("process_as_before")
+def test_a_wrong_value_is_named(
+    flag: str, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert in_this_process("dlag", "simulate", flag, "--out", str(tmp_path / "run")) == 2
+    assert words in capfd.readouterr().err
