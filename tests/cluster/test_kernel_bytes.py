@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -26,7 +27,7 @@ FRAME_HEADER = 2 + CURVE  # ZeroMQ's, for a frame of up to 255 bytes with that
 HANDSHAKE = 567 + 301  # CURVE's with the greeting, once a connection: who calls, who is called
 HELLO = 105 + 1 + 22  # ours, once a connection: a Hello one way, a Welcome the other
 PING_AND_PONG = 9 + 7 + 2 * CURVE  # ZeroMQ's heartbeat, once a second at most
-SECONDS_MOST = 60
+NEED, PATIENT = 5, 0.25  # bytes, and the seconds at the barrier after which a node asks
 
 
 def sent_by(pids: set[int]) -> dict[tuple[str, str], int]:
@@ -78,7 +79,9 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
         progress=look,
         started=launchers.append,
     )
+    begun = perf_counter()
     asyncio.run(mesh.run())
+    seconds = perf_counter() - begun
     with run.folder.trajectory_writer() as writer:
         for k in range(ROUNDS):
             writer.write(k, suboptimality=1.0, consensus_error=1.0)
@@ -91,7 +94,7 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
     assert (records.skips.sum() > 0) == method.startswith("dlag")
     claimed = int(records.sent_bytes.sum()) + FRAME_HEADER * frames
     opening = HANDSHAKE + 2 * (FRAME_HEADER + HELLO)
-    heartbeats = sum(counted.values()) - claimed - opening * len(plan.graph.edges)
-    assert 0 <= heartbeats <= SECONDS_MOST * PING_AND_PONG * directions
-    # the nodes took less than a second or two: what is left is a few percent at most
-    assert heartbeats < 0.05 * claimed
+    beside = sum(counted.values()) - claimed - opening * len(plan.graph.edges)
+    # where a busy machine keeps nodes waiting they ask, each of up to four neighbors
+    needs = 4 * int((records.wait // PATIENT).sum()) * (FRAME_HEADER + NEED)
+    assert 0 <= beside <= (seconds + 1) * PING_AND_PONG * directions + needs
