@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test test-docker test-install lint types check bench lock clean
+.PHONY: setup demo test test-nightly test-docker test-install lint types check bench lock clean
 
 setup: $(READY)  ## .venv with everything in it; does nothing when it is up to date
 
@@ -19,7 +19,7 @@ demo: setup  ## the main job: 25 real node processes, heart data; SSDA, DLAG and
 	$(BIN)/dlag compare --mode mesh --methods ssda,dlag,auto --base ssda --preset paper --topology grid:5x5 --data heart --shards uneven:1,10 --target 1e-7 --seeds 1 --out runs/demo --force
 
 # No process, socket or clock decides in these: two at a time.
-PURE := $(addprefix tests/,methods solvers graphs paper problems wire rounds data fuzz test_rounding.py)
+PURE := $(addprefix tests/,methods solvers graphs paper problems wire rounds data fuzz test_rounding.py test_grids.py)
 # Processes and sockets of their own, and waits: three files at a time. What is left looks at the whole machine.
 LIVE := $(addprefix tests/,lab coordinator net trust kit cluster)
 
@@ -27,6 +27,9 @@ test: setup  ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PURE)
 	$(BIN)/python -m pytest -n 3 --dist loadfile $(LIVE)
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE) $(LIVE)) tests
+
+test-nightly:  ## the same, with every case of the large grids that `make test` samples
+	DLAG_TEST_FULL=1 $(MAKE) test
 
 DLAG_TEST_DOCKER ?= 1  # required: no engine is a failure
 test-docker: setup  ## the image and the compose file on a Docker engine; BASE_IMAGE=... for another base

@@ -31,16 +31,21 @@ OTHERS = ("extra", "exact-diffusion", "diging", "admm", "fgm", "cola", "dsba", "
 SILENT = ("dlag", "mdlag", "adfs", "auto", *LAZY)  # now and then
 
 
-@pytest.mark.parametrize(
-    ("method", "topology"),
-    [
-        *((method, topology) for method in DUAL for topology in ("grid:5x5", "ring:6")),
-        *((method, "ring:6") for method in (*OTHERS, *LAZY)),
-    ],
-)
-def test_processes_and_simulators_end_with_the_same_bits(
+@pytest.mark.grid
+@pytest.mark.parametrize("topology", ["grid:5x5", "ring:6"])
+@pytest.mark.parametrize("method", DUAL)
+def test_processes_and_simulators_end_with_the_same_bits_by_the_dual_methods(
     method: str, topology: str, tmp_path: Path
 ) -> None:
+    assert_same_bits(method, topology, tmp_path)
+
+
+@pytest.mark.parametrize("method", [*OTHERS, *LAZY])
+def test_processes_and_simulators_end_with_the_same_bits(method: str, tmp_path: Path) -> None:
+    assert_same_bits(method, "ring:6", tmp_path)
+
+
+def assert_same_bits(method: str, topology: str, tmp_path: Path) -> None:
     settings = {"method": method, "topology": topology, "rounds": 25, "seed": 3}
     simulated = finish("simulate", tmp_path / "simulated", **settings)
     shuffled = finish("simulate", tmp_path / "shuffled", shuffle=7, **settings)

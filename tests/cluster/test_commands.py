@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.meshes import command
+from tests.cluster.meshes import command, in_this_process
 
 PROMISED = {
     "method", "nodes", "edges", "rounds", "exchanges", "deltas_sent", "deltas_skipped",
@@ -131,9 +131,12 @@ def test_an_existing_run_is_kept_unless_forced(tmp_path: Path) -> None:
         ("dlag-node",),
     ],
 )
-def test_help_explains_every_flag(argv: tuple[str, ...]) -> None:
-    code, out, _ = run(*argv, "--help", env={"COLUMNS": "100"})
-    assert code == 0
+def test_help_explains_every_flag(
+    argv: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert in_this_process(*argv, "--help") == 0
+    out = capfd.readouterr().out
     flags = re.findall(
         r"^  (--[a-z-]+)(?: <[^>]*>)?(?:, --[a-z-]+)? *(.*)\n?( {20,}\S.*)?", out, re.M
     )

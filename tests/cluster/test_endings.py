@@ -11,9 +11,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cluster.meshes import DEADLINE, assert_gone, command, family, finish, read_until
+from tests.cluster.meshes import (
+    DEADLINE,
+    ENDLESS,
+    assert_gone,
+    command,
+    family,
+    finish,
+    in_this_process,
+    read_until,
+)
 
-LONG = ["--rounds", "1000000", "--topology", "ring:4", "--no-figures", "--log-level", "info"]
+LONG = ["--rounds", str(ENDLESS), "--topology", "ring:4", "--no-figures", "--log-level", "info"]
 
 
 @pytest.mark.parametrize(
@@ -82,13 +91,20 @@ def test_a_diverging_run_ends_with_what_to_change(tmp_path: Path) -> None:
         (["--preset", "best"], "preset 'best': expected one of paper, theory"),
     ],
 )
+@pytest.mark.usefixtures("process_as_before")
 def test_a_wrong_value_is_named_with_the_right_ones(
-    flags: list[str], words: str, tmp_path: Path
+    flags: list[str], words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with command("dlag", "simulate", *flags, "--out", str(tmp_path / "run")) as run:
-        _, errors = run.communicate(timeout=60)
+    assert in_this_process("dlag", "simulate", *flags, "--out", str(tmp_path / "run")) == 2
+    assert words in capfd.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_process_with_a_wrong_value_ends_without_a_traceback(tmp_path: Path) -> None:
+    with command("dlag", "run", "--topology", "grid:5", "--out", str(tmp_path / "run")) as run:
+        _, errors = run.communicate(timeout=DEADLINE)
         assert run.returncode == 2
-        assert words in errors
+        assert "grid:5" in errors
         assert "Traceback" not in errors
     assert not (tmp_path / "run").exists()
 
@@ -176,7 +192,7 @@ def by_hand(port: int, *flags: str) -> tuple[list[str], list[str]]:
 
 
 def test_a_node_that_is_asked_to_end_tells_the_others(port: int) -> None:
-    coordinator_flags, node_flags = by_hand(port, "--rounds", "1000000")
+    coordinator_flags, node_flags = by_hand(port, "--rounds", str(ENDLESS))
     with (
         command("dlag-coordinator", *coordinator_flags) as coordinator,
         command("dlag-node", *node_flags) as first,
@@ -193,7 +209,7 @@ def test_a_node_that_is_asked_to_end_tells_the_others(port: int) -> None:
 
 def test_a_full_disk_ends_the_run_with_the_reason(port: int, tmp_path: Path) -> None:
     (tmp_path / "node-000.jsonl").symlink_to("/dev/full")
-    coordinator_flags, node_flags = by_hand(port, "--rounds", "1000000")
+    coordinator_flags, node_flags = by_hand(port, "--rounds", str(ENDLESS))
     with (
         command("dlag-coordinator", *coordinator_flags) as coordinator,
         command("dlag-node", *node_flags, "--out", str(tmp_path), "--id", "0") as full,

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -14,9 +15,9 @@ from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import RunFolder
 from dlag_lab.launcher import Launcher
 from dlag_lab.mesh import LocalMesh
-from dlag_lab.referee import Referee
 from dlag_lab.runs import Run, RunRequest
-from dlag_node.wire.observing import Horizon, Snapshots
+from dlag_node.wire.observing import Snapshots
+from tests.cluster.meshes import HeldReferee
 
 ROUNDS = 60
 
@@ -26,17 +27,7 @@ FRAME_HEADER = 2 + CURVE  # ZeroMQ's, for a frame of up to 255 bytes with that
 HANDSHAKE = 567 + 301  # CURVE's with the greeting, once a connection: who calls, who is called
 HELLO = 105 + 1 + 22  # ours, once a connection: a Hello one way, a Welcome the other
 PING_AND_PONG = 9 + 7 + 2 * CURVE  # ZeroMQ's heartbeat, once a second at most
-SECONDS_MOST = 60
-
-
-class HoldingReferee(Referee):
-    """Lets the nodes go to the last round but not end: their connections stay to be looked at."""
-
-    released = False
-
-    @property
-    def horizon(self) -> Horizon:
-        return Horizon(ROUNDS, final=self.released)
+NEED, PATIENT = 5, 0.25  # bytes, and the seconds at the barrier after which a node asks
 
 
 def sent_by(pids: set[int]) -> dict[tuple[str, str], int]:
@@ -61,7 +52,8 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
     settings = RunSettings(method=method, topology="grid:3x3", rounds=ROUNDS)
     run = Run(RunRequest(settings=settings, mode="mesh", target=None, out=tmp_path / "run"))
     plan = Plan(settings)
-    referee = HoldingReferee(plan, target=None, rounds=ROUNDS, report=lambda _: None)
+    # to the last round and not to the end: their connections stay to be looked at
+    referee = HeldReferee(plan, held=ROUNDS)
     launchers: list[Launcher] = []
     reached: set[int] = set()
     counted: dict[tuple[str, str], int] = {}
@@ -87,7 +79,9 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
         progress=look,
         started=launchers.append,
     )
+    begun = perf_counter()
     asyncio.run(mesh.run())
+    seconds = perf_counter() - begun
     with run.folder.trajectory_writer() as writer:
         for k in range(ROUNDS):
             writer.write(k, suboptimality=1.0, consensus_error=1.0)
@@ -100,7 +94,7 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
     assert (records.skips.sum() > 0) == method.startswith("dlag")
     claimed = int(records.sent_bytes.sum()) + FRAME_HEADER * frames
     opening = HANDSHAKE + 2 * (FRAME_HEADER + HELLO)
-    heartbeats = sum(counted.values()) - claimed - opening * len(plan.graph.edges)
-    assert 0 <= heartbeats <= SECONDS_MOST * PING_AND_PONG * directions
-    # the nodes took less than a second or two: what is left is a few percent at most
-    assert heartbeats < 0.05 * claimed
+    beside = sum(counted.values()) - claimed - opening * len(plan.graph.edges)
+    # where a busy machine keeps nodes waiting they ask, each of up to four neighbors
+    needs = 4 * int((records.wait // PATIENT).sum()) * (FRAME_HEADER + NEED)
+    assert 0 <= beside <= (seconds + 1) * PING_AND_PONG * directions + needs

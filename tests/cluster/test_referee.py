@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zmq
@@ -19,20 +21,29 @@ from dlag_lab import elsewhere
 from dlag_lab.cli import app
 from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory
+from dlag_lab.options import EXIT_NOT_REACHED
 from dlag_lab.preparing import clear_states
 from dlag_lab.referee import Referee
 from dlag_node.data.model import load_model_file
 from dlag_node.errors import ConvergenceError
+from dlag_node.net.wish import STOP_SIGNAL
 from dlag_node.process import EXIT_FAILED, EXIT_USAGE, run_command
 from dlag_node.rounds.state_folder import StateFolder
 from dlag_node.trust.keys import make_pair, read_public
 from dlag_node.wire.observing import FROM_NODE, Fallen, Horizon, Ready
 from dlag_node.wire.schema import pack, unpack
-from tests.cluster.meshes import command, finish, read_until
+from tests.cluster.meshes import (
+    DEADLINE,
+    ENDLESS,
+    NEVER,
+    command,
+    finish,
+    first_to_end,
+    read_until,
+)
 
-DEADLINE = 60.0
 LOOPBACK = "tcp://127.0.0.1:*"
-SETTINGS = {"topology": "ring:4", "method": "ssda", "seed": 3}
+SETTINGS = {"topology": "ring:4", "method": "ssda", "seed": 3, "rounds": ENDLESS}
 FLAGS = [f"--{name}={value}" for name, value in SETTINGS.items()]
 
 
@@ -54,8 +65,10 @@ class ByHand:
         self.coordinator = read_until(process, "listening on ").split("listening on ")[1].split()[0]
         return process
 
-    def start_watch(self, bind: str = LOOPBACK, *other: str) -> subprocess.Popen[str]:
-        argv = [*FLAGS, *other, "--target=1e-7", "--bind", bind]
+    def start_watch(
+        self, bind: str = LOOPBACK, *other: str, target: float = 1e-7
+    ) -> subprocess.Popen[str]:
+        argv = [*FLAGS, *other, f"--target={target}", "--bind", bind]
         argv += ["--records", str(self.folder / "mesh")]
         argv += ["--out", str(self.folder / "results"), "--force", "--no-figures"]
         argv += [*self.keys("report"), *self.listed]
@@ -86,25 +99,32 @@ def by_hand(tmp_path: Path) -> Iterator[ByHand]:
         yield ByHand(tmp_path, stack)
 
 
+def summary_of(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    return found
+
+
 def test_a_laboratory_that_is_killed_may_be_started_again(by_hand: ByHand, tmp_path: Path) -> None:
+    """The run goes on until a node is asked to stop; the second one has seen all of it."""
     by_hand.start_coordinator()
-    first = by_hand.start_watch()
+    first = by_hand.start_watch(target=NEVER)
     nodes = [by_hand.start_node(i) for i in range(4)]
     read_until(first, "4 nodes are ready")
     first.kill()
     first.wait(DEADLINE)
-    assert any(node.poll() is None for node in nodes)
-    second = by_hand.start_watch(by_hand.observer)
+    assert all(node.poll() is None for node in nodes)
+    second = by_hand.start_watch(by_hand.observer, target=NEVER)
+    read_until(second, "4 nodes are ready")
+    nodes[2].send_signal(STOP_SIGNAL)
     _, errors = second.communicate(timeout=DEADLINE)
-    assert second.returncode == 0, errors
+    assert second.returncode == EXIT_NOT_REACHED, errors
     for node in nodes:
         assert node.wait(DEADLINE) == 0
-    finish("simulate", tmp_path / "simulated", target=1e-7, **SETTINGS)
-    ours, theirs = (
-        json.loads((tmp_path / name / "summary.json").read_text(encoding="utf-8"))
-        for name in ("results", "simulated")
-    )
-    for word in ("theta_sha256", "rounds", "deltas_sent", "rounds_to_target", "suboptimality"):
+    ours = summary_of(tmp_path / "results")
+    finish("simulate", tmp_path / "simulated", **{**SETTINGS, "rounds": ours["rounds"]})
+    theirs = summary_of(tmp_path / "simulated")
+    assert ours["ended"] == "asked"
+    for word in ("theta_sha256", "rounds", "deltas_sent", "suboptimality"):
         assert ours[word] == theirs[word], word
     for node in range(4):
         own, copy = (
@@ -112,6 +132,8 @@ def test_a_laboratory_that_is_killed_may_be_started_again(by_hand: ByHand, tmp_p
             for name in ("mesh", "results")
         )
         assert copy.coefficients.tobytes() == own.coefficients.tobytes()
+    trajectories = [tmp_path / name / "trajectory.jsonl" for name in ("results", "simulated")]
+    assert trajectories[0].read_text() == trajectories[1].read_text()
 
 
 def test_a_laboratory_that_died_between_two_words_can_be_followed_by_another(
@@ -142,11 +164,9 @@ def test_a_laboratory_that_died_between_two_words_can_be_followed_by_another(
         assert referee.returncode == 0, errors
         assert [node.wait(DEADLINE) for node in nodes] == [0, 0]
     finish("simulate", tmp_path / "simulated", target=1e-7, topology="path:2", method="admm")
-    ours, theirs = (
-        json.loads((tmp_path / name / "summary.json").read_text(encoding="utf-8"))
-        for name in ("run", "simulated")
-    )
-    assert ours["theta_sha256"] == theirs["theta_sha256"]
+    ours, theirs = (summary_of(tmp_path / name) for name in ("run", "simulated"))
+    for word in ("theta_sha256", "rounds", "deltas_sent", "rounds_to_target", "suboptimality"):
+        assert ours[word] == theirs[word], word
 
 
 def assert_all_refused(
@@ -216,10 +236,15 @@ def test_a_key_that_was_not_posted_is_refused_and_counted(by_hand: ByHand, tmp_p
 def test_a_node_too_many_says_so_and_that_is_no_failure(by_hand: ByHand) -> None:
     by_hand.start_coordinator()
     watch = by_hand.start_watch()
+    watch.send_signal(signal.SIGSTOP)  # nobody may begin, and so nobody comes too late
     nodes = [by_hand.start_node(i) for i in range(5)]
-    ends = [node.communicate(timeout=DEADLINE) for node in nodes]
+    surplus = first_to_end(nodes)
+    words = "not needed: all 4 places of the run are taken"
+    assert words in surplus.communicate(timeout=DEADLINE)[1]
+    watch.send_signal(signal.SIGCONT)
+    ends = {node: node.communicate(timeout=DEADLINE)[1] for node in nodes if node is not surplus}
     assert [node.returncode for node in nodes] == [0] * 5
-    assert sum("not needed: all 4 places of the run are taken" in err for _, err in ends) == 1
+    assert not any(words in said for said in ends.values())
     watch.communicate(timeout=DEADLINE)
     assert watch.returncode == 0
 

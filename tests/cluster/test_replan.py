@@ -17,7 +17,7 @@ from dlag_lab.replan import replan
 from dlag_lab.resuming import settings_of
 from dlag_lab.runs import Run, RunRequest
 from dlag_node.errors import ConfigError, ProcessDied
-from tests.cluster.meshes import DEADLINE, command
+from tests.cluster.meshes import DEADLINE, NEVER, command
 from tests.cluster.test_survival import Killer, survive
 
 METHOD = "dlag:solver=newton,stop=exact:1e-10"
@@ -47,7 +47,7 @@ def test_the_others_reach_the_optimum_of_what_is_left_sooner_than_from_nothing(
 ) -> None:
     out = tmp_path / "run"
     request = RunRequest(
-        settings=SETTINGS, mode="mesh", target=1e-30, out=out, checkpoint=5, restarts=0
+        settings=SETTINGS, mode="mesh", target=NEVER, out=out, checkpoint=5, restarts=0
     )
     with pytest.raises(ProcessDied, match=r"killed by signal 9, .*dlag replan"):
         survive(request, Killer((150, {LOST})))

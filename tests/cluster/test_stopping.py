@@ -16,10 +16,19 @@ from dlag_lab.mesh import name_of
 from dlag_lab.running import RUNNING, running
 from dlag_lab.runs import Run, RunRequest
 from dlag_node.errors import ConfigError
-from tests.cluster.meshes import DEADLINE, assert_gone, command, family, read_until
+from tests.cluster.meshes import (
+    DEADLINE,
+    ENDLESS,
+    NEVER,
+    assert_gone,
+    command,
+    family,
+    in_this_process,
+    read_until,
+)
 from tests.cluster.test_survival import NODES, Killer, assert_undisturbed, survive
 
-LONG = ["--rounds", "1000000", "--topology", "ring:4", "--no-figures"]
+LONG = ["--rounds", str(ENDLESS), "--topology", "ring:4", "--no-figures"]
 PATIENCE = 2 * DEADLINE
 
 
@@ -47,9 +56,10 @@ def test_processes_come_to_rest_in_the_round_of_the_simulator(
     """Killed and started again or not; the bits and the records, bytes included, are the same."""
     settings = RunSettings(method=method, topology=f"ring:{NODES}", rounds=3_000, tol=1e-2)
     request = RunRequest(
-        settings=settings, mode="mesh", target=None, out=tmp_path / "run", checkpoint=2
+        settings=settings, mode="mesh", target=NEVER, out=tmp_path / "run", checkpoint=2
     )
     result = survive(request, Killer(*kills))
+    assert result.summary["restarts"] == sum(len(nodes) for _, nodes in kills)
     assert result.summary["ended"] == "tol"
     assert result.rounds < 3_000
     assert rounds_of(tmp_path / "run", NODES) == {result.rounds}
@@ -112,7 +122,7 @@ def test_time_that_is_up_ends_a_run(mode: str, tmp_path: Path) -> None:
 
 def test_a_signal_to_any_node_by_hand_ends_them_all_after_the_same_round(tmp_path: Path) -> None:
     """The coordinator is gone by then."""
-    bind = ["--bind", "tcp://127.0.0.1:*", "--topology", "path:3", "--rounds", "1000000"]
+    bind = ["--bind", "tcp://127.0.0.1:*", "--topology", "path:3", "--rounds", str(ENDLESS)]
     with command("dlag-coordinator", *bind) as coordinator:
         line = read_until(coordinator, "listening on tcp://")
         address = line.split("listening on ")[1].split()[0]
@@ -151,8 +161,9 @@ def test_a_folder_is_one_process_at_a_time_and_a_dead_one_is_told(tmp_path: Path
         ("--max-seconds=-1", "max_seconds = -1"),
     ],
 )
-def test_a_wrong_value_is_named(flag: str, words: str, tmp_path: Path) -> None:
-    with command("dlag", "simulate", flag, "--out", str(tmp_path / "run")) as run:
-        _, errors = run.communicate(timeout=PATIENCE)
-        assert run.returncode == 2
-        assert words in errors
+@pytest.mark.usefixtures("process_as_before")
+def test_a_wrong_value_is_named(
+    flag: str, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert in_this_process("dlag", "simulate", flag, "--out", str(tmp_path / "run")) == 2
+    assert words in capfd.readouterr().err

@@ -19,14 +19,13 @@ from dlag_lab.mesh import name_of
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest
 from dlag_node.errors import ConfigError, ProcessDied
-from tests.cluster.meshes import command, deeds, finish
+from tests.cluster.meshes import NEVER, command, deeds, finish
 
 ROUNDS = 140
 NODES = 6
-# Out of reach: the referee then grants rounds in blocks of ten, two ahead of what it has seen. A
-# node that is killed may have done those unseen, and its next kill comes as much later: with room
-# for that after each of the last kills, no node is done before its own.
-NEVER = 1e-30
+# The referee grants rounds in blocks of ten, two ahead of what it has seen. A node that is killed
+# may have done those unseen, and its next kill comes as much later: with room for that after each
+# of the last kills, no node is done before its own.
 LAST_KILL = ROUNDS - 100
 
 

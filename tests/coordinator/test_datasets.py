@@ -6,7 +6,6 @@ import bz2
 import gzip
 import hashlib
 import lzma
-import os
 import re
 import warnings
 from collections.abc import Callable
@@ -18,17 +17,8 @@ import pytest
 from coordinator.datasets import load_dataset
 from dlag_node.errors import ConfigError
 from dlag_node.problems import DenseRows, SparseRows
+from tests.datasets import names, path_of
 
-DATA = Path(os.environ.get("DLAG_DATA_DIR") or Path(__file__).parents[3] / "shared" / "data")
-FILES = {  # name: features
-    "heart": 13,
-    "heart_scale": 13,
-    "covtype.libsvm.binary.scale.bz2": 54,
-    "a1a": 123,
-    "a9a.gz": 123,
-    "w8a.gz": 300,
-    "mushrooms": 112,
-}
 TEXT = b"1 1:2 2:3\n2 1:4\n"
 
 
@@ -42,16 +32,15 @@ def test_heart_is_bundled() -> None:
     assert (int((heart.labels == -1).sum()), int((heart.labels == 1).sum())) == (150, 120)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_scikit_learn_reads_the_same(name: str) -> None:
-    if not (DATA / name).is_file():
-        pytest.skip(f"no {name} in {DATA} (DLAG_DATA_DIR says where the datasets are)")
+@pytest.mark.parametrize("name", names())
+def test_scikit_learn_reads_the_same(name: str, tmp_path: Path) -> None:
     from sklearn.datasets import load_svmlight_file
 
-    ours = load_dataset(str(DATA / name), dim=FILES[name])
+    path, features = path_of(name, tmp_path)
+    ours = load_dataset(str(path), dim=features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's own deprecations are not ours to fix
-        X, y = load_svmlight_file(str(DATA / name), n_features=FILES[name])
+        X, y = load_svmlight_file(str(path), n_features=features)
     matrix = ours.rows.matrix()
     assert np.array_equal(ours.labels, y)
     if isinstance(ours.rows, DenseRows):

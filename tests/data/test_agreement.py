@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from coordinator.datasets import load_dataset
 from dlag_node.data import (
     Agreement,
     HeldData,
@@ -21,14 +21,12 @@ from dlag_node.data import (
     Summary,
     Table,
     agree,
-    read_table,
     storage,
     summarise,
 )
 from dlag_node.errors import ConfigError, StorageError
 from dlag_node.problems import LOGISTIC, SQUARED, Array, DenseRows, Loss, SparseRows, rows_of
-
-DATA = Path(os.environ.get("DLAG_DATA_DIR") or Path(__file__).parents[3] / "shared" / "data")
+from tests.datasets import raw_heart
 
 
 def table(X: Array, labels: Array, names: tuple[str, ...] | None = None) -> Table:
@@ -92,12 +90,11 @@ def test_blocks_change_nothing_but_rounding(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_raw_heart_scaled_to_one_is_the_paper_s_heart() -> None:
-    if not (DATA / "heart").is_file():
-        pytest.skip(f"no heart in {DATA} (DLAG_DATA_DIR says where the datasets are)")
-    raw, scaled = read_table(DATA / "heart"), read_table(DATA / "heart_scale")
+    X, labels = raw_heart()
+    raw = Table(rows_of(X), labels)
     ours = agreed([raw], scale="minmax").rows(raw.rows).matrix()
     # the file has six digits
-    np.testing.assert_allclose(ours, scaled.rows.matrix(), atol=1e-6)
+    np.testing.assert_allclose(ours, load_dataset("heart").rows.matrix(), atol=1e-6)
 
 
 def test_nothing_to_do_leaves_the_very_same_rows() -> None:

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-from collections.abc import Iterator
-
 import pytest
 
 from dlag_lab.result import RunResult
 from dlag_lab.summary import summarise
 from tests.lab.synthetic import asked, write_run
-
-
-@pytest.fixture
-def process_as_before() -> Iterator[None]:
-    """A command sets up logging and signals for a process of its own; here it has ours."""
-    root, handler = logging.getLogger(), signal.getsignal(signal.SIGTERM)
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture(scope="session")

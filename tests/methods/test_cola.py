@@ -53,6 +53,7 @@ def cola(shards: Shards, W: Array, rounds: int, gamma: float) -> Array:
     return np.array(thetas)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("gamma", [1.0, 0.5])
 @pytest.mark.parametrize("weights", ["metropolis", "laplacian"])
 @pytest.mark.parametrize("problem", ["ridge", "logistic"])

@@ -32,6 +32,7 @@ def to_target(method: str, target: float = 1e-7, rounds: int = 1_500, **settings
     return Run(run.engines, run.Theta[: hit + 1], run.records[: hit + 1], run.measured[: hit + 1])
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("problem", ["ridge", "logistic"])
 @pytest.mark.parametrize("predict", ["none", "linear"])
 @pytest.mark.parametrize("topology", ["grid:3x3", "star:5", "erdos:8,0.4"])

@@ -81,6 +81,7 @@ def test_at_extras_fixed_point_the_gradients_are_what_the_past_differences_balan
     )
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("weights", ["metropolis", "max-degree", "laplacian"])
 @pytest.mark.parametrize(
     "topology", ["ring:6", "path:6", "star:8", "complete:6", "erdos:8,0.4", "grid:4x4"]

@@ -30,6 +30,7 @@ def assert_equal_to_rounding(plan: Plan, form: Iterator[Array]) -> None:
     np.testing.assert_allclose(Theta, X, rtol=0, atol=1e-12 * np.abs(X).max())
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("topology", GRAPHS)
@@ -61,6 +62,7 @@ def test_the_methods_with_W(
     assert_equal_to_rounding(plan, form(shards, W, alpha_L / shards.L.max()))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("topology", GRAPHS)

@@ -46,6 +46,7 @@ def engines(folder: Path, method: str) -> list[Engine]:
     return engines_of(small_plan(folder, method, topology="path:3", problem="logistic"))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("method", [*METHODS, *VARIANTS])
 @pytest.mark.parametrize("rounds", [0, 1, 2, 13])
 def test_a_restored_method_goes_on_to_the_bit(method: str, rounds: int, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -14,6 +15,8 @@ from coordinator.plan import RunSettings
 from dlag_lab.network.spec import parse_network
 from dlag_lab.result import RunResult
 from dlag_lab.runs import Run, RunRequest
+
+_ENGINES = re.compile(r"/docker/netns/|\bdlag-engine\b")  # Docker's own, and tools/engine's
 
 
 def finish_over(network: str, out: Path, **settings: Any) -> RunResult:
@@ -34,12 +37,14 @@ def traces() -> dict[str, object]:
     """What a network could leave on the machine, beside processes.
 
     A namespace lives by a process in it, by a descriptor, or by a mount of its file: without these
-    the kernel has removed it, and with it its interfaces, bridges and rules.
+    the kernel has removed it, and with it its interfaces, bridges and rules. Those of a Docker
+    engine, whose containers come and go, are none of ours.
     """
     mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    names = _said("ip", "netns", "list").splitlines()
     return {
-        "names": _said("ip", "netns", "list"),
-        "mounts": [line for line in mounts if " - nsfs " in line],
+        "names": [line for line in names if not _ENGINES.search(line)],
+        "mounts": [line for line in mounts if " - nsfs " in line and not _ENGINES.search(line)],
         "links": _said("ip", "-brief", "link"),
         "addresses": _said("ip", "-brief", "address"),
         "rules": _rules(),

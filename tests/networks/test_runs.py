@@ -18,16 +18,25 @@ from dlag_lab.mesh import LocalMesh, name_of
 from dlag_lab.network.namespaces import inside
 from dlag_lab.network.network import MESH_INTERFACE, Network
 from dlag_lab.network.spec import parse_network
-from dlag_lab.referee import Referee
 from dlag_node.errors import ProcessDied
 from dlag_node.graphs.topology import parse_topology
 from dlag_node.wire.observing import Snapshots
-from tests.cluster.meshes import DEADLINE, assert_gone, command, family, finish, read_until
+from tests.cluster.meshes import (
+    DEADLINE,
+    ENDLESS,
+    HeldReferee,
+    assert_gone,
+    command,
+    family,
+    finish,
+    read_until,
+)
 from tests.networks.hosts import finish_over, namespaces, traces
 
 pytestmark = pytest.mark.usefixtures("machine")
 
 SMALL = {"method": "dlag:solver=newton,stop=exact:1e-9", "topology": "grid:3x3", "rounds": 60}
+HELD = 10  # rounds after which the nodes wait for what the test does
 HEARTBEAT_TIMEOUT = 3.0  # seconds after which ZeroMQ gives a silent connection up
 
 
@@ -50,12 +59,14 @@ def test_any_network_leaves_the_bits_of_the_simulator(network: str, tmp_path: Pa
 
 
 def over_network(
-    folder: Path, progress: Callable[[Snapshots], None], started: Callable[[Launcher], None]
+    folder: Path,
+    progress: Callable[[Snapshots, HeldReferee], None],
+    started: Callable[[Launcher], None],
 ) -> None:
-    """The small run, watched batch by batch."""
+    """The small run, watched batch by batch; it is held after round `HELD`."""
     settings = RunSettings(**SMALL)  # type: ignore[arg-type]
     plan = Plan(settings)
-    referee = Referee(plan, target=None, rounds=settings.rounds, report=lambda _: None)
+    referee = HeldReferee(plan, held=HELD)
     with Network(parse_network("delay=2ms"), plan.graph) as hosts:
         mesh = LocalMesh(
             settings,
@@ -63,7 +74,7 @@ def over_network(
             dim=plan.dim,
             referee=referee,
             folder=folder,
-            progress=progress,
+            progress=lambda batch: progress(batch, referee),
             started=started,
             hosts=hosts,
         )
@@ -73,34 +84,30 @@ def over_network(
 @pytest.mark.parametrize("outage", [0.5, HEARTBEAT_TIMEOUT + 2.0], ids=["short", "long"])
 def test_a_node_that_is_cut_off_for_a_while_changes_nothing(outage: float, tmp_path: Path) -> None:
     launchers: list[Launcher] = []
-    rounds = {"cut": 0, "healed": 0, "end": 0}
-    cut = healed = False
+    reached = dict.fromkeys(range(9), 0)  # rounds, by node
+    when_healed: list[int] = []
 
     def plug(state: str) -> None:
         with inside(launchers[0].netns[name_of(4)]):  # the middle of the grid
             subprocess.run(["ip", "link", "set", MESH_INTERFACE, state], check=True)
 
     def heal() -> None:
-        nonlocal healed
-        healed = True
-        rounds["healed"] = rounds["end"]
+        when_healed.extend(reached.values())
         plug("up")
 
-    def progress(batch: Snapshots) -> None:
-        nonlocal cut
-        rounds["end"] = max(rounds["end"], batch.rounds)
-        if not cut:
-            cut = True
-            rounds["cut"] = rounds["end"]
+    def progress(batch: Snapshots, referee: HeldReferee) -> None:
+        reached[batch.node] = batch.rounds
+        if not referee.released and set(reached.values()) == {HELD}:
             plug("down")
+            referee.released = True
             # the outage is what is tested: it lasts for a time, there is nothing to wait for
             asyncio.get_running_loop().call_later(outage, heal)
 
     over_network(tmp_path / "real", progress, launchers.append)
-    assert healed
-    # nobody can be further from the node that stands still than the graph is wide
-    assert rounds["healed"] <= rounds["cut"] + 10 + 2
-    assert rounds["end"] == SMALL["rounds"]
+    # nobody can be further from the node that stands still than it is away from it
+    assert len(when_healed) == 9
+    assert max(when_healed) <= HELD + 2
+    assert set(reached.values()) == {SMALL["rounds"]}
     finish("simulate", tmp_path / "simulated", **SMALL)
     for node in range(9):
         name = f"nodes/{name_of(node)}.theta"
@@ -119,11 +126,11 @@ def test_a_run_whose_emulator_dies_fails_and_says_so(tmp_path: Path) -> None:
         os.kill(launcher.pids["network"], signal.SIGKILL)
 
     with pytest.raises(ProcessDied, match="network: killed by signal 9"):
-        over_network(tmp_path / "run", lambda _: None, kill)
+        over_network(tmp_path / "run", lambda *_: None, kill)
     assert traces() == before
 
 
-LONG = ["--rounds", "1000000", "--topology", "ring:4", "--no-figures", "--log-level", "info"]
+LONG = ["--rounds", str(ENDLESS), "--topology", "ring:4", "--no-figures", "--log-level", "info"]
 
 
 @pytest.mark.parametrize("victim", ["ctrl-c", "sigterm", "dlag", "nursery", "node"])

@@ -46,6 +46,7 @@ SURE = [
 ]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("instance", INSTANCES, ids=lambda instance: "-".join(map(str, instance)))
 @pytest.mark.parametrize(("method", "preset"), SURE)
 def test_both_lemmas_hold_in_every_round_for_every_worker(
