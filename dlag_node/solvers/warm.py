@@ -21,6 +21,7 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from dlag_node.problems import LOGISTIC, DenseRows, Problem, kernels, losses, rows_of
+from dlag_node.problems.compiling import Kernel
 from dlag_node.solvers import agd, katyusha, prox, subproblem, svrg
 from dlag_node.solvers.oracle import Oracle
 from dlag_node.solvers.stops import Stop
@@ -114,7 +115,8 @@ def _touch_formulas(f: Problem, theta: NDArray[np.float64]) -> None:
 
 
 def _kernels() -> list[Any]:
-    found = (kernel for module in _MODULES for kernel in vars(module).values())
+    named = [each for module in _MODULES for each in vars(module).values()]
+    found = [each.dispatcher if isinstance(each, Kernel) else each for each in named]
     return list({id(each): each for each in found if isinstance(each, Dispatcher)}.values())
 
 
