@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dlag_node.errors import ConfigError
 from dlag_node.problems import kernels
 from dlag_node.problems.losses import Loss
-from dlag_node.problems.rows import Rows
+from dlag_node.problems.rows import Rows, enter
 
 Array = NDArray[np.float64]
 
@@ -115,6 +115,7 @@ class Problem:
 
     def hessian_vector(self, theta: Array, v: Array) -> Array:
         """The Hessian of f_i at theta times v, without forming it."""
+        enter(self.rows, v)
         A = self.rows.matrix()
         bends = self.rows.bends(self.loss.code, self.labels, theta)
         product: Array = A.T @ (bends * (A @ v)) / self.n0 + self.mu * v

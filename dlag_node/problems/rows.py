@@ -48,30 +48,36 @@ class DenseRows:
 
     def dot(self, j: int, v: Array) -> float:
         """<a_j, v>."""
+        enter(self, v, j=j)
         return float(kernels.dense_dot(self.A, j, v))
 
     def add_row(self, j: int, scale: float, out: Array) -> None:
         """out += scale * a_j."""
+        enter(self, out, j=j)
         kernels.dense_add_row(self.A, j, scale, out)
 
     def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
         """out += scale * sum_j l'(<a_j, theta>) a_j."""
+        enter(self, theta, out, each=b)
         visit(self.A.size)
         kernels.dense_add_slopes(self.A, code, b, theta, scale, out)
 
     def sum_losses(self, code: int, b: Array, theta: Array) -> float:
         """sum_j l(<a_j, theta>)."""
+        enter(self, theta, each=b)
         visit(self.A.size)
         return float(kernels.dense_sum_losses(self.A, code, b, theta))
 
     def bends(self, code: int, b: Array, theta: Array) -> Array:
         """l''(<a_j, theta>) for every j."""
+        enter(self, theta, each=b)
         visit(self.A.size)
         out: Array = kernels.dense_bends(self.A, code, b, theta)
         return out
 
     def weighted_gram(self, weights: Array) -> Array:
         """sum_j w_j a_j a_j^T, dim x dim."""
+        enter(self, each=weights)
         gram: Array = np.zeros((self.dim, self.dim))
         for part in self._parts():
             A = self.A[part]
@@ -126,19 +132,23 @@ class SparseRows:
 
     def dot(self, j: int, v: Array) -> float:
         """<a_j, v>."""
+        enter(self, v, j=j)
         return float(kernels.sparse_dot(self.values, self.columns, self.start, j, v))
 
     def add_row(self, j: int, scale: float, out: Array) -> None:
         """out += scale * a_j."""
+        enter(self, out, j=j)
         kernels.sparse_add_row(self.values, self.columns, self.start, j, scale, out)
 
     def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
         """out += scale * sum_j l'(<a_j, theta>) a_j."""
+        enter(self, theta, out, each=b)
         visit(self.values.size)
         kernels.sparse_add_slopes(self.values, self.columns, self.start, code, b, theta, scale, out)
 
     def sum_losses(self, code: int, b: Array, theta: Array) -> float:
         """sum_j l(<a_j, theta>)."""
+        enter(self, theta, each=b)
         visit(self.values.size)
         return float(
             kernels.sparse_sum_losses(self.values, self.columns, self.start, code, b, theta)
@@ -146,12 +156,14 @@ class SparseRows:
 
     def bends(self, code: int, b: Array, theta: Array) -> Array:
         """l''(<a_j, theta>) for every j."""
+        enter(self, theta, each=b)
         visit(self.values.size)
         out: Array = kernels.sparse_bends(self.values, self.columns, self.start, code, b, theta)
         return out
 
     def weighted_gram(self, weights: Array) -> Array:
         """sum_j w_j a_j a_j^T, dim x dim, dense."""
+        enter(self, each=weights)
         gram: Array = np.zeros((self.dim, self.dim))
         visit(self.values.size)
         kernels.sparse_weighted_gram(self.values, self.columns, self.start, weights, gram)
@@ -186,6 +198,20 @@ class SparseRows:
 
 
 Rows = DenseRows | SparseRows
+
+
+def enter(rows: Rows, *vectors: Array, each: Array | None = None, j: int = 0) -> None:
+    """The door to compiled loops, which index without looking: ConfigError unless all shapes fit.
+
+    `vectors` have an entry a feature, `each` has one a sample, and row j is there.
+    """
+    for v in vectors:
+        if v.shape != (rows.dim,):
+            raise ConfigError(f"a vector of {v.size} entries for samples of {rows.dim} features")
+    if each is not None and each.shape != (rows.samples,):
+        raise ConfigError(f"{each.size} numbers, one a sample, for {rows.samples} samples")
+    if not 0 <= j < rows.samples:
+        raise ConfigError(f"sample {j} of {rows.samples}")
 
 
 def rows_of(matrix: Any) -> Rows:

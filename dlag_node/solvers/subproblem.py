@@ -10,6 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dlag_node.problems import DenseRows, Problem
+from dlag_node.problems.rows import enter
 from dlag_node.solvers.compiled import dense_dot, loss_slope, sparse_dot
 
 Array = NDArray[np.float64]
@@ -73,6 +74,7 @@ class Subproblem:
 
     def gradient(self, theta: Array) -> tuple[float, float]:
         """||grad f_i(theta) - x|| and its rounding floor; costs m_i sample gradients."""
+        enter(self.problem.rows, theta)
         kernel: Callable[..., tuple[float, float]] = (
             sparse_gradient if self.sparse else dense_gradient
         )
