@@ -17,8 +17,8 @@ import numpy as np
 from dlag_node.graphs.chebyshev import Chebyshev
 from dlag_node.methods.flow import Array, Exchange, Flow
 from dlag_node.methods.gossip import Neighborhood
-from dlag_node.methods.guard import square
 from dlag_node.methods.lazy import Decision
+from dlag_node.problems import square
 from dlag_node.rounding import Form, Rounded, rounded
 
 

@@ -72,13 +72,14 @@ def kernel(function: Callable[P, R]) -> Kernel[P, R]:
     return made
 
 
-def visit(entries: int) -> None:
-    """A kernel is about to pass over so many entries: should all be compiled?"""
+def visit(entries: int) -> bool:
+    """A kernel is about to pass over so many entries; whether it does so as compiled code."""
     global _visited
     if not _compiled:
         _visited += entries
         if entries > _AT_ONCE or _visited > _IN_ALL:
             compile_kernels()
+    return _compiled
 
 
 def compile_kernels() -> None:

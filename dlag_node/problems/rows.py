@@ -19,9 +19,6 @@ from dlag_node.problems.compiling import visit
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Up to this size a Gram matrix is formed and its spectrum computed exactly; beyond it, Lanczos.
-_DENSE_GRAM = 2000
-
 # Entries of a matrix that are copied at a time (32 MiB): the matrix itself may be mapped.
 _PIECE = 1 << 22
 
@@ -86,8 +83,17 @@ class DenseRows:
 
     def square_norms(self) -> Array:
         """||a_j||^2 for every j."""
-        norms: Array = np.einsum("ij,ij->i", self.A, self.A)
+        visit(self.A.size)
+        norms: Array = kernels.dense_square_norms(self.A)
         return norms
+
+    def products(self, weights: Array, v: Array) -> Array:
+        """sum_j w_j <a_j, v> a_j."""
+        enter(self, v, each=weights)
+        out = np.zeros(self.dim)
+        visit(self.A.size)
+        kernels.dense_add_products(self.A, weights, v, out)
+        return out
 
     def weighted_norms(self, weights: Array) -> Array:
         """sum_t w_t a_jt^2 for every j."""
@@ -96,10 +102,6 @@ class DenseRows:
             A = self.A[part]
             norms[part] = (A * A) @ weights
         return norms
-
-    def largest_gram_eigenvalue(self) -> float:
-        """lambda_max(A^T A)."""
-        return _largest_eigenvalue(self.A)
 
     def take(self, indices: Index) -> DenseRows:
         """The rows of these indices, copied."""
@@ -171,18 +173,23 @@ class SparseRows:
 
     def square_norms(self) -> Array:
         """||a_j||^2 for every j."""
-        norms: Array = np.asarray(self.matrix().multiply(self.matrix()).sum(axis=1)).ravel()
+        visit(self.values.size)
+        norms: Array = kernels.sparse_square_norms(self.values, self.start)
         return norms
+
+    def products(self, weights: Array, v: Array) -> Array:
+        """sum_j w_j <a_j, v> a_j."""
+        enter(self, v, each=weights)
+        out = np.zeros(self.dim)
+        visit(self.values.size)
+        kernels.sparse_add_products(self.values, self.columns, self.start, weights, v, out)
+        return out
 
     def weighted_norms(self, weights: Array) -> Array:
         """sum_t w_t a_jt^2 for every j."""
         A = self.matrix()
         norms: Array = A.multiply(A) @ weights
         return norms
-
-    def largest_gram_eigenvalue(self) -> float:
-        """lambda_max(A^T A)."""
-        return _largest_eigenvalue(self.matrix())
 
     def take(self, indices: Index) -> SparseRows:
         """The rows of these indices, copied."""
@@ -238,14 +245,3 @@ def rows_of(matrix: Any) -> Rows:
         if not np.isfinite(flat[first : first + _PIECE]).all():
             raise ConfigError("the samples contain a value that is not finite")
     return rows
-
-
-def _largest_eigenvalue(A: Any) -> float:
-    small = A.T @ A if A.shape[0] >= A.shape[1] else A @ A.T
-    if small.shape[0] <= _DENSE_GRAM:
-        gram = small.toarray() if hasattr(small, "toarray") else small
-        return float(np.linalg.eigvalsh(gram)[-1])
-    import scipy.sparse.linalg as spla
-
-    # a fixed start vector: the same bits in every process
-    return float(spla.eigsh(small, k=1, v0=np.ones(small.shape[0]), return_eigenvectors=False)[0])
