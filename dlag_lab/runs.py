@@ -40,6 +40,7 @@ from dlag_lab.simulate import Simulator, engines_of, problems_of, stop
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import page_address
+from dlag_node.problems.blas import blas_names
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import MAX_EVERY
 from dlag_node.wire.observing import Snapshots
@@ -293,7 +294,10 @@ class Run:
 
 
 def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:
-    """The part of run.json that says which run this is: equal identities, equal counts."""
+    """The part of run.json that says which run this is: equal identities, equal bits.
+
+    `blas` is this process's, and that of the nodes that it starts.
+    """
     return asdict(request.settings) | {
         "data_sha256": data_sha256,
         "target": request.target,
@@ -302,6 +306,7 @@ def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:
         "code_sha256": code_sha256(),
         "versions": {name: version(name) for name in _VERSIONED}
         | {"python": platform.python_version()},
+        "blas": blas_names(),
     }
 
 
