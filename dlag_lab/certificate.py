@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlag_lab.referee import BLOCK_ROUNDS
-from dlag_node.problems import Problem
+from dlag_node.problems import Problem, norm
 from dlag_node.wire.observing import Horizon
 
 Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ class Certificate:
             return
         self._last, self._unmoved = Theta, 0
         f = self._pooled
-        slopes = [float(np.linalg.norm(f.gradient(theta))) for theta in np.unique(Theta, axis=0)]
+        slopes = [norm(f.gradient(theta)) for theta in np.unique(Theta, axis=0)]
         self.bound = max(slopes) / f.mu
         noise = _NOISE * f.value(Theta[0])
         self.proven = self.bound <= self._tol or 0.5 * f.mu * self.bound**2 <= noise

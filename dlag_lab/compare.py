@@ -19,6 +19,7 @@ from dlag_lab.compare_view import CompareView
 from dlag_lab.folder import RunFolder, read_object, write_json
 from dlag_lab.network.spec import NetworkSpec
 from dlag_lab.result import RunResult
+from dlag_lab.resuming import other_bits
 from dlag_lab.runs import Run, RunRequest, identity
 from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError, ConvergenceError, DlagError
@@ -191,7 +192,10 @@ def finished(request: RunRequest, *, data_sha256: str) -> Outcome | None:
     folder = RunFolder(request.out)
     method, seed = request.settings.method, request.settings.seed
     try:
-        if not _same(identity(request, data_sha256=data_sha256), read_object(folder.run_path)):
+        asked, found = identity(request, data_sha256=data_sha256), read_object(folder.run_path)
+        if not _same(asked, found):
+            for reason in other_bits(found, asked):
+                log.info("%s, seed %d is made anew: %s", method, seed, reason)
             return None
         if folder.failure_path.exists():
             failure = str(read_object(folder.failure_path)["failure"])

@@ -61,7 +61,7 @@ def print_report(result: RunResult, console: Console, figures: Sequence[Path] = 
             _note("A skip saves a payload, not a packet: its token still crosses the edge.")
         )
         parts += [_heading("Who spoke most, who least"), _talkers(result)]
-    parts += [*_time(summary), *_process_facts(summary), *_places(result, figures)]
+    parts += [*_time(summary), *_process_facts(result.run, summary), *_places(result, figures)]
     for part in parts:
         # a line is never broken: paths and hashes are there to be copied
         console.print(part, soft_wrap=isinstance(part, Text))
@@ -247,7 +247,7 @@ def _time(summary: Mapping[str, Any]) -> list[RenderableType]:
     return parts
 
 
-def _process_facts(summary: Mapping[str, Any]) -> list[RenderableType]:
+def _process_facts(run: Mapping[str, Any], summary: Mapping[str, Any]) -> list[RenderableType]:
     lines = []
     if start := summary.get("startup"):
         ready, cpu = seconds(start["seconds_to_ready"]), seconds(start["cpu_seconds_nodes"])
@@ -258,6 +258,8 @@ def _process_facts(summary: Mapping[str, Any]) -> list[RenderableType]:
         lines.append(_note(f"resident memory of a node: {mean} on average, {most} at most"))
     if summary["theta_sha256"]:
         lines.append(_note(f"final theta, SHA-256: {summary['theta_sha256']}"))
+    if blas := run.get("blas"):
+        lines.append(_note(f"computed with {', '.join(blas)}"))
     return [_heading("The processes"), *lines] if lines else []
 
 

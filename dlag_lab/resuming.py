@@ -14,7 +14,7 @@ from dlag_node.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-_DECIDE_BITS = ("code_sha256", "versions")  # what may be newer than when the run began
+_DECIDE_BITS = ("code_sha256", "versions", "blas")  # what may be newer than when the run began
 
 
 def settings_of(path: Path) -> tuple[RunSettings, float | None, int]:
@@ -43,6 +43,20 @@ def check_resumable(folder: RunFolder, asked: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"{folder.path}: nodes {lost} had not begun: nothing is lost by starting it anew"
         )
-    for name in _DECIDE_BITS:
-        if run[name] != asked[name]:
-            log.warning("%s are others than when the run began: the bits may be too", name)
+    for reason in other_bits(run, asked):
+        log.warning("%s: the bits may be others than had it not been interrupted", reason)
+
+
+def other_bits(run: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Why two runs of the same settings may have other bits, by their run.json."""
+    return [
+        f"{name} was {_said(run.get(name))} and is {_said(other.get(name))}"
+        for name in _DECIDE_BITS
+        if run.get(name) != other.get(name)
+    ]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key} {each}" for key, each in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)[:12]

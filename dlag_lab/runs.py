@@ -42,6 +42,7 @@ from dlag_lab.summary import summarise, theta_sha256
 from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import page_address
+from dlag_node.problems.blas import blas_names
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import MAX_EVERY
 from dlag_node.wire.observing import Snapshots
@@ -309,7 +310,10 @@ def described(request: RunRequest, workers: Workers) -> dict[str, Any]:
 
 
 def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:
-    """The part of run.json that says which run this is: equal identities, equal counts."""
+    """The part of run.json that says which run this is: equal identities, equal bits.
+
+    `blas` is this process's, and that of the nodes that it starts.
+    """
     return asdict(request.settings) | {
         "data_sha256": data_sha256,
         "target": request.target,
@@ -318,6 +322,7 @@ def identity(request: RunRequest, *, data_sha256: str) -> dict[str, Any]:
         "code_sha256": code_sha256(),
         "versions": {name: version(name) for name in _VERSIONED}
         | {"python": platform.python_version()},
+        "blas": blas_names(),
     }
 
 

@@ -13,6 +13,7 @@ from coordinator.plan import Plan, RunSettings
 from dlag_lab.faults.faults import Clock, Injector, draw
 from dlag_lab.faults.wires import Wires
 from dlag_lab.result import RunResult
+from dlag_lab.resuming import other_bits
 from dlag_lab.runs import Run, RunRequest
 from dlag_node.errors import ConfigError, DlagError
 
@@ -66,6 +67,8 @@ def disturbed(
         undisturbed = replace(request, mode="simulate", out=folder / "simulated")
         expected = Run(undisturbed, view=Injector([], wires, None)).execute()
     wrong = tuple(each for each in SAME if result.summary[each] != expected.summary[each])
+    if wrong:
+        wrong += tuple(other_bits(result.run, expected.run))
     return Outcome(injector.done, injector.killed, resumes, seconds, wrong)
 
 

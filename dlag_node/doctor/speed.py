@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from dlag_node.doctor.finding import Finding, ok, warn
 from dlag_node.problems import LOGISTIC, DenseRows, Problem
+from dlag_node.problems.blas import blas_names
 from dlag_node.solvers import Oracle, Stop, warm_up
 
 _SAMPLES, _DIM, _EPOCHS = 13, 13, 2_000  # a shard as the reference run has them
@@ -17,11 +18,14 @@ _SLOW = 200_000  # steps a second: a round of 30 epochs on such a shard then tak
 
 
 def check_blas() -> Finding:
-    """One thread: more give other bits, and fight with the other programs for the cores."""
+    """One thread: more give other bits, and fight with the other programs for the cores.
+
+    It names the kernels too: with others, methods that ask LAPACK have other bits.
+    """
     with threadpool_limits(1):
         pools = [each for each in threadpool_info() if each["user_api"] == "blas"]
         threads = max((each["num_threads"] for each in pools), default=1)
-    names = ", ".join(sorted({f"{each['internal_api']} {each['version']}" for each in pools}))
+    names = ", ".join(blas_names())
     value = f"{threads} thread of {os.cpu_count()} cores, {names or 'no BLAS that we know'}"
     if threads > 1:
         return warn("blas", value, "set OPENBLAS_NUM_THREADS=1")

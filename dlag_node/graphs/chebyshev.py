@@ -10,6 +10,7 @@ import numpy as np
 from dlag_node.errors import ConfigError
 from dlag_node.graphs.spectrum import Spectrum
 from dlag_node.graphs.weights import Array
+from dlag_node.problems import matrix_product
 
 _MOST_EXCHANGES = 10_000  # K, whoever asks for it; the floor rule gives 2,607 for path:4096
 # 1/sqrt(zeta) this close below an integer counts as the integer: a star's Laplacian has zeta = 1/n,
@@ -55,7 +56,7 @@ class Chebyshev:
         M = identity - self.c3 * U
         before, z = identity, self.c2 * M
         for _ in range(1, self.K):
-            before, z = z, 2.0 * self.c2 * (M @ z) - before
+            before, z = z, 2.0 * self.c2 * matrix_product(M, z) - before
         return identity - z / self.a[-1]
 
     def of_spectrum(self, spectrum: Spectrum) -> Spectrum:

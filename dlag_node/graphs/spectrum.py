@@ -8,6 +8,7 @@ import numpy as np
 
 from dlag_node.errors import ConfigError
 from dlag_node.graphs.weights import Array
+from dlag_node.problems import eigenvalues
 
 # An eigenvalue of a symmetric n x n matrix comes out within about n ulps of sigma_1; this many
 # times as much is still zero to us.
@@ -47,7 +48,7 @@ def spectrum_of(U: Array) -> Spectrum:
     zero = _ROUNDING * n * float(np.finfo(np.float64).eps) * scale
     if (skew := float(np.abs(U - U.T).max())) > zero:
         raise ConfigError(f"U is not symmetric: |U_ij - U_ji| reaches {skew:g}")
-    rising = np.linalg.eigvalsh(U)
+    rising = eigenvalues(U)
     if rising[0] < -zero:
         raise ConfigError(f"U has the eigenvalue {rising[0]:g}: expected none below 0")
     if (drift := float(np.abs(U.sum(axis=1)).max())) > zero:

@@ -46,6 +46,7 @@ from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
 from dlag_node.methods.guard import Guard
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Worker
+from dlag_node.problems import total
 from dlag_node.solvers.compiled import loss_slope
 from dlag_node.solvers.prox import margin_of
 
@@ -171,7 +172,7 @@ class Adfs:
         self._output = wanted.output
         costs = np.sqrt(law.tau[worker.node] * (1.0 + f.L_of_samples / f.mu))  # c_ij
         self._p = costs / law.total
-        self._intervals = np.cumsum(costs / costs.sum())
+        self._intervals = np.cumsum(costs / total(costs))
         self._square_norms = f.rows.square_norms()
         self.ahead = _Ahead(worker.shared_stream(), law, worker.node)
         self.t = 0  # draws so far

@@ -36,6 +36,7 @@ from dlag_node.methods.gossip import Neighborhood
 from dlag_node.methods.guard import Guard
 from dlag_node.methods.spec import BALANCED, MethodSpec, presets, require_positive
 from dlag_node.methods.worker import Everyone, Worker
+from dlag_node.problems import eigenvalues
 from dlag_node.solvers import Oracle, Stop
 
 _NEWTON_STEPS = 1_000  # then it gives up; some five are usual
@@ -81,7 +82,7 @@ def balanced_penalty(everyone: Everyone) -> float:
     n = len(degrees)
     scale = 1.0 / np.sqrt(degrees)
     laplacian = symmetric(n, everyone.edges, [-1.0] * len(everyone.edges))
-    lambda_2 = float(np.linalg.eigvalsh(scale[:, None] * laplacian * scale)[1])
+    lambda_2 = float(eigenvalues(scale[:, None] * laplacian * scale)[1])
     h = sqrt(sum(everyone.mu) * sum(everyone.L)) / n
     return 0.75 * h / (float(degrees.mean()) * sqrt(lambda_2))
 

@@ -29,6 +29,9 @@ from numpy.typing import NDArray
 from dlag_node.errors import ConfigError
 from dlag_node.methods.flow import Array
 from dlag_node.methods.worker import Everyone
+from dlag_node.problems import eigenvalues
+from dlag_node.problems import inverse as inverse_of
+from dlag_node.problems import total as sum_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,14 +68,14 @@ def law_of(everyone: Everyone) -> Law:
         raise ConfigError(f"adfs: the samples of worker {int(L_sum.argmin())} are all zero")
     ends = np.array(everyone.edges)
     Lap = _laplacian(ends, len(sigma))
-    values = np.linalg.eigvalsh(Lap)
+    values = eigenvalues(Lap)
     tau = values[1] / (sigma + L_sum)  # sigma_i kappa_i = sigma_i + sum_j L_ij
-    inverse = np.linalg.pinv(Lap, hermitian=True)
+    inverse = inverse_of(Lap + 1.0 / len(sigma))  # that of Lap on all but the constants
     k, m = ends[:, 0], ends[:, 1]
     resistance = inverse[k, k] + inverse[m, m] - 2.0 * inverse[k, m]
     c_edge = np.sqrt((1.0 / sigma[k] + 1.0 / sigma[m]) * resistance)
     c_worker = np.sqrt(tau) * root_sum
-    total = float(c_edge.sum() + c_worker.sum())
+    total = sum_of(c_edge) + sum_of(c_worker)
     sigma_A = _smallest(Lap, sigma, L_sum, tau)
     p_edge, p_worker = c_edge / total, c_worker / total
     bounds = np.cumsum(np.concatenate([p_edge, p_worker]))
@@ -106,5 +109,5 @@ def _smallest(Lap: Array, sigma: Array, L_sum: Array, tau: Array) -> float:
     weights = np.diag(tau * L_sum)
     lumped = np.block([[Lap + weights, -weights], [-weights, weights]])
     scale = 1.0 / np.sqrt(np.concatenate([sigma, L_sum]))
-    values = np.linalg.eigvalsh(scale[:, None] * lumped * scale)
+    values = eigenvalues(scale[:, None] * lumped * scale)
     return float(min(values[1], tau.min()))

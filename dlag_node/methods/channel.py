@@ -17,12 +17,13 @@ import numpy as np
 from dlag_node.graphs.chebyshev import Chebyshev
 from dlag_node.methods.flow import Array, Exchange, Flow
 from dlag_node.methods.gossip import Neighborhood
-from dlag_node.methods.guard import square
+from dlag_node.methods.lazy import Decision
+from dlag_node.problems import square
 from dlag_node.rounding import Form, Rounded, rounded
 
 
 class Rule(Protocol):
-    """When worker i may stay silent, and for D exchanges at most."""
+    """When worker i stays silent, and for D exchanges at most."""
 
     D: int
 
@@ -30,10 +31,10 @@ class Rule(Protocol):
     def age(self) -> int:
         """d_i^k, the exchanges since the neighbors last heard from us."""
 
-    def may_skip(self, gap: float, moved: float) -> bool:
-        """Whether ||v_hat - v||^2 = `gap` allows silence, after a step of v with ||.||^2 = `moved`.
+    def decide(self, gap: float, moved: float) -> Decision:
+        """Send or skip, by ||v_hat - v||^2 = `gap`, after a step of v with ||.||^2 = `moved`.
 
-        Called once for each exchange.
+        Called once for each exchange: it changes the rule's state, the age among it.
         """
 
     def observe(self, step: float) -> None:
@@ -159,12 +160,10 @@ class Channel:
         """Q as it is to travel; None where the rule allows silence."""
         expected = self.own.expected()
         Q = v - (self.own.value if expected is None else self.own.value + expected)
-        if (
-            not always
-            and self.rule is not None
-            and self.rule.may_skip(square(Q), square(v - self._last))
-        ):
-            return None, None
+        if not always and self.rule is not None:
+            decision = self.rule.decide(square(Q), square(v - self._last))
+            if not decision.send:
+                return None, None
         if self._form is None:
             return Q, None
         body = rounded(Q, self._form)

@@ -11,7 +11,8 @@ import numpy as np
 from dlag_node.graphs.chebyshev import Chebyshev
 from dlag_node.methods.channel import Channel, accelerated_gossip
 from dlag_node.methods.flow import Array, Flow, RoundReport
-from dlag_node.methods.guard import Guard, square
+from dlag_node.methods.guard import Guard
+from dlag_node.problems import square
 from dlag_node.solvers import Oracle
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf, isfinite, sqrt
+from math import ceil, inf, isfinite
 
 import numpy as np
 
 from dlag_node.errors import ConvergenceError
 from dlag_node.methods.flow import Array
+from dlag_node.problems import norm
 
 # A step this many times larger than the largest of the first rounds is no transient any more.
 _DIVERGED = 1e6
@@ -65,7 +66,7 @@ class Guard:
     def step(self, k: int, before: Array, after: Array) -> float:
         """||after - before||, checked."""
         with np.errstate(over="ignore", invalid="ignore"):
-            step = sqrt(square(after - before))
+            step = norm(after - before)
         self.check(k, step)
         return step
 
@@ -94,9 +95,3 @@ class Guard:
             )
         self._before, self._now = now, 0.0
         self._end += self._window
-
-
-def square(v: Array) -> float:
-    """||v||^2; inf, without a warning, where a float cannot hold it."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(v.dot(v))

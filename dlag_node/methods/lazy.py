@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from itertools import islice
 from math import inf
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a rule decided for one exchange: tell the neighbors, or stay silent."""
+
+    send: bool
+
+
+SEND, SKIP = Decision(send=True), Decision(send=False)
 
 
 class LazyRule:
@@ -43,11 +54,11 @@ class LazyRule:
             steps += s
         return self._scale * (self._older + self._recent + (self.c + self.gamma) * steps)
 
-    def may_skip(self, gap: float, moved: float) -> bool:  # noqa: ARG002, another rule's
-        """Whether ||theta_hat^{k-1} - theta^k||^2 = `gap` allows silence; keeps the age d_i^k."""
+    def decide(self, gap: float, moved: float) -> Decision:  # noqa: ARG002, another rule's
+        """Silence if ||theta_hat^{k-1} - theta^k||^2 = `gap` allows it; counts the age d_i^k."""
         skip = self.age < self.D and gap <= self.bound()
         self.age = self.age + 1 if skip else 0
-        return skip
+        return SKIP if skip else SEND
 
     def observe(self, step: float) -> None:
         """Take in s_k = ||x^k - x^{k+1}||^2 at the end of iteration k."""
@@ -95,15 +106,18 @@ class StepRule:
     def __str__(self) -> str:
         return f"tau = {self.tau:g}, D = {self.D}"
 
-    def may_skip(self, gap: float, moved: float) -> bool:
-        """Whether ||v_hat - v^k||^2 = `gap` allows silence, after a step of ||.||^2 = `moved`."""
+    def decide(self, gap: float, moved: float) -> Decision:
+        """Silence if ||v_hat - v^k||^2 = `gap` allows it, after a step of ||.||^2 = `moved`.
+
+        Takes the step into the mean, halves tau where steps have grown, counts the age.
+        """
         if self.mu is None:
             self._window.append(moved)
         mean = self._mean()
         strict = self._is_strict(mean)
         skip = not strict and self.age < self.D and gap <= self.tau**2 * mean
         self.age = self.age + 1 if skip else 0
-        return skip
+        return SKIP if skip else SEND
 
     def _mean(self) -> float:
         steps = 0.0

@@ -23,7 +23,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dlag_node.methods.flow import Array
-from dlag_node.methods.guard import square
+from dlag_node.problems import dot, square
 
 Guess = Callable[[Array], Array]  # v -> H_0 v, symmetric and positive definite
 
@@ -75,14 +75,14 @@ class Lbfgs:
         return taken, step
 
     def _taken(self, f: float, g: Array) -> bool:
-        if f <= self.f + _ARMIJO * self.t * float(self.g @ self.q):
+        if f <= self.f + _ARMIJO * self.t * dot(self.g, self.q):
             return True
         flat = abs(f - self.f) <= _NOISE * abs(self.f)
-        return flat and float(g @ self.q) <= -_SLOPE * float(self.g @ self.q)
+        return flat and dot(g, self.q) <= -_SLOPE * dot(self.g, self.q)
 
     def _take(self, trial: Array, f: float, g: Array) -> None:
         s, y = trial - self.theta, g - self.g
-        if np.isfinite(self.f) and float(s @ y) > 0.0:
+        if np.isfinite(self.f) and dot(s, y) > 0.0:
             self.s = [*self.s, s][-self._memory :]
             self.y = [*self.y, y][-self._memory :]
         self.stalled = 0 if f < self.f - _NOISE * abs(f) else self.stalled + 1
@@ -100,7 +100,7 @@ class Lbfgs:
     def _shorten(self, f: float) -> None:
         """The next t after a trial that was not taken."""
         self.tries += 1
-        downhill = -self.t * float(self.g @ self.q)
+        downhill = -self.t * dot(self.g, self.q)
         if downhill <= _ULP * abs(self.f) or self.tries >= _TRIALS:
             if self.s:  # perhaps the pairs are to blame
                 self.s, self.y = [], []
@@ -116,13 +116,13 @@ class Lbfgs:
         H_0 = self._guess(self.theta)
         factors = []
         for s, y in zip(reversed(self.s), reversed(self.y), strict=True):
-            a = float(s @ v) / float(s @ y)
+            a = dot(s, v) / dot(s, y)
             factors.append(a)
             v = v - a * y
         v = H_0(v)
         if self.s:
             s, y = self.s[-1], self.y[-1]
-            v = v * (float(s @ y) / float(y @ H_0(y)))
+            v = v * (dot(s, y) / dot(y, H_0(y)))
         for s, y, a in zip(self.s, self.y, reversed(factors), strict=True):
-            v = v + (a - float(y @ v) / float(s @ y)) * s
+            v = v + (a - dot(y, v) / dot(s, y)) * s
         return v

@@ -21,6 +21,7 @@ from dlag_node.graphs.weights import Array, curvature_weights
 from dlag_node.methods.gossip import Neighborhood
 from dlag_node.methods.theory import DualConstants, dual_constants
 from dlag_node.methods.worker import Worker
+from dlag_node.problems import eigenvalues
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +62,6 @@ def extremes(
 ) -> tuple[float, float]:
     """alpha and beta of a gossip matrix P for these mu_i and L_i, exactly."""
     by_mu, by_L = (1.0 / np.sqrt(np.asarray(each)) for each in (mu, L))
-    beta = np.linalg.eigvalsh(by_mu[:, None] * P * by_mu)[-1]
-    alpha = np.linalg.eigvalsh(by_L[:, None] * P * by_L)[1]
+    beta = eigenvalues(by_mu[:, None] * P * by_mu)[-1]
+    alpha = eigenvalues(by_L[:, None] * P * by_L)[1]
     return float(alpha), float(beta)

@@ -36,11 +36,10 @@ from dlag_node.methods.channel import Copy
 from dlag_node.methods.channel_parameters import form_named
 from dlag_node.methods.curvature import ShardCurvature
 from dlag_node.methods.flow import Array, Exchange, Flow, Inbox, RoundReport
-from dlag_node.methods.guard import square
 from dlag_node.methods.lbfgs import Guess, Lbfgs
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Everyone, Worker
-from dlag_node.problems import FACTORED_DIM
+from dlag_node.problems import FACTORED_DIM, norm
 from dlag_node.rounding import WHOLE, rounded
 
 CURVATURES = ("shard", "none")
@@ -163,7 +162,7 @@ class TreeDescent:
         self.resting = not step.any()
         self.trial = self.taken + step
         self.k += 1
-        moved = float(np.sqrt(square(self.theta - before)))
+        moved = norm(self.theta - before)
         return RoundReport(gradients=f.samples, step=moved, age=0)
 
     def _sum(self, own: Array, told: Copy, heard: list[Copy]) -> Flow[Array]:
@@ -221,7 +220,7 @@ class TreeDescent:
         if not np.isfinite(numbers).all():
             raise ConvergenceError(
                 f"round {self.k}: f, its gradient or a step at ||trial|| = "
-                f"{np.sqrt(square(self.trial)):.3g} is not finite; {self.advice}"
+                f"{norm(self.trial):.3g} is not finite; {self.advice}"
             )
 
 

@@ -58,6 +58,45 @@ def sparse_add_row(
 
 
 @kernel
+def dense_square_norms(A: Array) -> Array:
+    """||a_j||^2 for every j."""
+    out = np.empty(A.shape[0])
+    for j in range(A.shape[0]):
+        out[j] = dense_dot(A, j, A[j])
+    return out
+
+
+@kernel
+def sparse_square_norms(values: Array, start: Index) -> Array:
+    """||a_j||^2 for every j."""
+    out = np.zeros(start.shape[0] - 1)
+    for j in range(out.shape[0]):
+        for t in range(start[j], start[j + 1]):
+            out[j] += values[t] * values[t]
+    return out
+
+
+@kernel
+def dense_add_products(A: Array, weights: Array, v: Array, out: Array) -> None:
+    """out += sum_j w_j <a_j, v> a_j."""
+    for j in range(A.shape[0]):
+        scale = weights[j] * dense_dot(A, j, v)
+        for t in range(A.shape[1]):
+            out[t] += scale * A[j, t]
+
+
+@kernel
+def sparse_add_products(
+    values: Array, columns: Index, start: Index, weights: Array, v: Array, out: Array
+) -> None:
+    """out += sum_j w_j <a_j, v> a_j."""
+    for j in range(weights.shape[0]):
+        scale = weights[j] * sparse_dot(values, columns, start, j, v)
+        for t in range(start[j], start[j + 1]):
+            out[columns[t]] += scale * values[t]
+
+
+@kernel
 def slopes_at_zero(code: int, b: Array) -> Array:
     """l'(0) for every j."""
     out = np.empty(b.shape[0])

@@ -11,6 +11,8 @@ from dlag_node.errors import ConfigError
 from dlag_node.problems import kernels
 from dlag_node.problems.losses import Loss
 from dlag_node.problems.rows import Rows
+from dlag_node.problems.spectra import largest_eigenvalue
+from dlag_node.problems.sums import square, total
 
 Array = NDArray[np.float64]
 
@@ -67,7 +69,11 @@ class Problem:
     @cached_property
     def L(self) -> float:
         """L_i, the smoothness constant of f_i by the spectral norm of its samples."""
-        return self.loss.curvature * self.rows.largest_gram_eigenvalue() / self.n0 + self.mu
+        ones = np.ones(self.samples)
+        largest = largest_eigenvalue(  # lambda_max(A_i^T A_i)
+            lambda v: self.rows.products(ones, v), self.dim, min(self.samples, self.dim)
+        )
+        return self.loss.curvature * largest / self.n0 + self.mu
 
     @cached_property
     def L_sample(self) -> float:
@@ -83,17 +89,17 @@ class Problem:
     @cached_property
     def L_sum(self) -> float:
         """sum_j L_ij."""
-        return float(self.L_of_samples.sum())
+        return total(self.L_of_samples)
 
     @cached_property
     def root_sum(self) -> float:
         """sum_j sqrt(1 + L_ij / mu_i): what ADFS draws this worker by."""
-        return float(np.sqrt(1.0 + self.L_of_samples / self.mu).sum())
+        return total(np.sqrt(1.0 + self.L_of_samples / self.mu))
 
     def value(self, theta: Array) -> float:
         """f_i(theta)."""
-        total = self.rows.sum_losses(self.loss.code, self.labels, theta)
-        return total / self.n0 + 0.5 * self.mu * float(theta @ theta)
+        losses = self.rows.sum_losses(self.loss.code, self.labels, theta)
+        return losses / self.n0 + 0.5 * self.mu * square(theta)
 
     def gradient(self, theta: Array) -> Array:
         """grad f_i(theta); costs m_i sample gradients."""
@@ -115,7 +121,5 @@ class Problem:
 
     def hessian_vector(self, theta: Array, v: Array) -> Array:
         """The Hessian of f_i at theta times v, without forming it."""
-        A = self.rows.matrix()
         bends = self.rows.bends(self.loss.code, self.labels, theta)
-        product: Array = A.T @ (bends * (A @ v)) / self.n0 + self.mu * v
-        return product
+        return self.rows.products(bends, v) / self.n0 + self.mu * v

@@ -19,9 +19,6 @@ from dlag_node.problems.compiling import visit
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Up to this size a Gram matrix is formed and its spectrum computed exactly; beyond it, Lanczos.
-_DENSE_GRAM = 2000
-
 # Entries of a matrix that are copied at a time (32 MiB): the matrix itself may be mapped.
 _PIECE = 1 << 22
 
@@ -48,30 +45,36 @@ class DenseRows:
 
     def dot(self, j: int, v: Array) -> float:
         """<a_j, v>."""
+        enter(self, v, j=j)
         return float(kernels.dense_dot(self.A, j, v))
 
     def add_row(self, j: int, scale: float, out: Array) -> None:
         """out += scale * a_j."""
+        enter(self, out, j=j)
         kernels.dense_add_row(self.A, j, scale, out)
 
     def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
         """out += scale * sum_j l'(<a_j, theta>) a_j."""
+        enter(self, theta, out, each=b)
         visit(self.A.size)
         kernels.dense_add_slopes(self.A, code, b, theta, scale, out)
 
     def sum_losses(self, code: int, b: Array, theta: Array) -> float:
         """sum_j l(<a_j, theta>)."""
+        enter(self, theta, each=b)
         visit(self.A.size)
         return float(kernels.dense_sum_losses(self.A, code, b, theta))
 
     def bends(self, code: int, b: Array, theta: Array) -> Array:
         """l''(<a_j, theta>) for every j."""
+        enter(self, theta, each=b)
         visit(self.A.size)
         out: Array = kernels.dense_bends(self.A, code, b, theta)
         return out
 
     def weighted_gram(self, weights: Array) -> Array:
         """sum_j w_j a_j a_j^T, dim x dim."""
+        enter(self, each=weights)
         gram: Array = np.zeros((self.dim, self.dim))
         for part in self._parts():
             A = self.A[part]
@@ -80,8 +83,17 @@ class DenseRows:
 
     def square_norms(self) -> Array:
         """||a_j||^2 for every j."""
-        norms: Array = np.einsum("ij,ij->i", self.A, self.A)
+        visit(self.A.size)
+        norms: Array = kernels.dense_square_norms(self.A)
         return norms
+
+    def products(self, weights: Array, v: Array) -> Array:
+        """sum_j w_j <a_j, v> a_j."""
+        enter(self, v, each=weights)
+        out = np.zeros(self.dim)
+        visit(self.A.size)
+        kernels.dense_add_products(self.A, weights, v, out)
+        return out
 
     def weighted_norms(self, weights: Array) -> Array:
         """sum_t w_t a_jt^2 for every j."""
@@ -90,10 +102,6 @@ class DenseRows:
             A = self.A[part]
             norms[part] = (A * A) @ weights
         return norms
-
-    def largest_gram_eigenvalue(self) -> float:
-        """lambda_max(A^T A)."""
-        return _largest_eigenvalue(self.A)
 
     def take(self, indices: Index) -> DenseRows:
         """The rows of these indices, copied."""
@@ -126,19 +134,23 @@ class SparseRows:
 
     def dot(self, j: int, v: Array) -> float:
         """<a_j, v>."""
+        enter(self, v, j=j)
         return float(kernels.sparse_dot(self.values, self.columns, self.start, j, v))
 
     def add_row(self, j: int, scale: float, out: Array) -> None:
         """out += scale * a_j."""
+        enter(self, out, j=j)
         kernels.sparse_add_row(self.values, self.columns, self.start, j, scale, out)
 
     def add_slopes(self, code: int, b: Array, theta: Array, scale: float, out: Array) -> None:
         """out += scale * sum_j l'(<a_j, theta>) a_j."""
+        enter(self, theta, out, each=b)
         visit(self.values.size)
         kernels.sparse_add_slopes(self.values, self.columns, self.start, code, b, theta, scale, out)
 
     def sum_losses(self, code: int, b: Array, theta: Array) -> float:
         """sum_j l(<a_j, theta>)."""
+        enter(self, theta, each=b)
         visit(self.values.size)
         return float(
             kernels.sparse_sum_losses(self.values, self.columns, self.start, code, b, theta)
@@ -146,12 +158,14 @@ class SparseRows:
 
     def bends(self, code: int, b: Array, theta: Array) -> Array:
         """l''(<a_j, theta>) for every j."""
+        enter(self, theta, each=b)
         visit(self.values.size)
         out: Array = kernels.sparse_bends(self.values, self.columns, self.start, code, b, theta)
         return out
 
     def weighted_gram(self, weights: Array) -> Array:
         """sum_j w_j a_j a_j^T, dim x dim, dense."""
+        enter(self, each=weights)
         gram: Array = np.zeros((self.dim, self.dim))
         visit(self.values.size)
         kernels.sparse_weighted_gram(self.values, self.columns, self.start, weights, gram)
@@ -159,18 +173,23 @@ class SparseRows:
 
     def square_norms(self) -> Array:
         """||a_j||^2 for every j."""
-        norms: Array = np.asarray(self.matrix().multiply(self.matrix()).sum(axis=1)).ravel()
+        visit(self.values.size)
+        norms: Array = kernels.sparse_square_norms(self.values, self.start)
         return norms
+
+    def products(self, weights: Array, v: Array) -> Array:
+        """sum_j w_j <a_j, v> a_j."""
+        enter(self, v, each=weights)
+        out = np.zeros(self.dim)
+        visit(self.values.size)
+        kernels.sparse_add_products(self.values, self.columns, self.start, weights, v, out)
+        return out
 
     def weighted_norms(self, weights: Array) -> Array:
         """sum_t w_t a_jt^2 for every j."""
         A = self.matrix()
         norms: Array = A.multiply(A) @ weights
         return norms
-
-    def largest_gram_eigenvalue(self) -> float:
-        """lambda_max(A^T A)."""
-        return _largest_eigenvalue(self.matrix())
 
     def take(self, indices: Index) -> SparseRows:
         """The rows of these indices, copied."""
@@ -186,6 +205,20 @@ class SparseRows:
 
 
 Rows = DenseRows | SparseRows
+
+
+def enter(rows: Rows, *vectors: Array, each: Array | None = None, j: int = 0) -> None:
+    """The door to compiled loops, which index without looking: ConfigError unless all shapes fit.
+
+    `vectors` have an entry a feature, `each` has one a sample, and row j is there.
+    """
+    for v in vectors:
+        if v.shape != (rows.dim,):
+            raise ConfigError(f"a vector of {v.size} entries for samples of {rows.dim} features")
+    if each is not None and each.shape != (rows.samples,):
+        raise ConfigError(f"{each.size} numbers, one a sample, for {rows.samples} samples")
+    if not 0 <= j < rows.samples:
+        raise ConfigError(f"sample {j} of {rows.samples}")
 
 
 def rows_of(matrix: Any) -> Rows:
@@ -212,14 +245,3 @@ def rows_of(matrix: Any) -> Rows:
         if not np.isfinite(flat[first : first + _PIECE]).all():
             raise ConfigError("the samples contain a value that is not finite")
     return rows
-
-
-def _largest_eigenvalue(A: Any) -> float:
-    small = A.T @ A if A.shape[0] >= A.shape[1] else A @ A.T
-    if small.shape[0] <= _DENSE_GRAM:
-        gram = small.toarray() if hasattr(small, "toarray") else small
-        return float(np.linalg.eigvalsh(gram)[-1])
-    import scipy.sparse.linalg as spla
-
-    # a fixed start vector: the same bits in every process
-    return float(spla.eigsh(small, k=1, v0=np.ones(small.shape[0]), return_eigenvectors=False)[0])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 from numpy.typing import NDArray
 
+from dlag_node.problems import norm
 from dlag_node.rounds.agreement import Agreement
 
 Array = NDArray[np.float64]
@@ -36,7 +35,7 @@ class Stillness:
 
     def look(self, theta: Array) -> bool:
         """theta_i at the end of a round; whether it is at rest."""
-        if self._centre.size and _norm(theta - self._centre) <= self._tol * max(1.0, _norm(theta)):
+        if self._centre.size and norm(theta - self._centre) <= self._tol * max(1.0, norm(theta)):
             self._rounds += 1
         else:
             self._centre, self._rounds = theta.copy(), 0
@@ -55,7 +54,3 @@ class Stopping:
     def close(self, theta: Array) -> None:
         """The end of a round."""
         self.agreement.close(calm=self.stillness is not None and self.stillness.look(theta))
-
-
-def _norm(v: Array) -> float:
-    return sqrt(float(v.dot(v)))

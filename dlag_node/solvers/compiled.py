@@ -5,12 +5,10 @@ Who imports from here loads the compiler: a solver runs thousands of steps a rou
 
 from __future__ import annotations
 
-from dlag_node.problems import kernels, losses
 from dlag_node.problems.compiling import compile_kernels
+from dlag_node.problems.kernels import dense_dot, sparse_dot
+from dlag_node.problems.losses import loss_bend, loss_slope
 
 compile_kernels()
-
-dense_dot, sparse_dot = kernels.dense_dot, kernels.sparse_dot
-loss_slope, loss_bend = losses.loss_slope, losses.loss_bend
 
 __all__ = ["dense_dot", "loss_bend", "loss_slope", "sparse_dot"]

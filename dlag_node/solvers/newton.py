@@ -23,7 +23,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from dlag_node.problems import FACTORED_DIM
+from dlag_node.problems import FACTORED_DIM, dot
+from dlag_node.problems import square as square_of
 from dlag_node.solvers.calls import Call, Outcome
 from dlag_node.solvers.subproblem import Subproblem
 
@@ -85,9 +86,9 @@ class Newton:
         while square > bound and products < _CG_STEPS_PER_DIM * problem.dim:
             H_step = problem.hessian_vector(theta, step)
             products += 1
-            length = square / float(step @ H_step)
+            length = square / dot(step, H_step)
             p = p + length * step
             residual = residual - length * H_step
-            square, before = float(residual @ residual), square
+            square, before = square_of(residual), square
             step = residual + (square / before) * step
         return p, products

@@ -9,7 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dlag_node.problems import DenseRows, Problem
+from dlag_node.problems import DenseRows, Problem, total
+from dlag_node.problems.rows import enter
 from dlag_node.solvers.compiled import dense_dot, loss_slope, sparse_dot
 
 Array = NDArray[np.float64]
@@ -66,13 +67,14 @@ class Subproblem:
             share=1.0 / problem.n0,
             component=problem.samples / problem.n0,
             mu=problem.mu,
-            trace=loss.curvature * float(square_norms.sum()) / problem.n0,
+            trace=loss.curvature * total(square_norms) / problem.n0,
         )
         self.x: Array = np.zeros(problem.dim)
         self.g: Array = np.zeros(problem.dim)
 
     def gradient(self, theta: Array) -> tuple[float, float]:
         """||grad f_i(theta) - x|| and its rounding floor; costs m_i sample gradients."""
+        enter(self.problem.rows, theta)
         kernel: Callable[..., tuple[float, float]] = (
             sparse_gradient if self.sparse else dense_gradient
         )

@@ -20,12 +20,27 @@ import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from dlag_node.problems import LOGISTIC, DenseRows, Problem, kernels, losses, rows_of
+from dlag_node.problems import (
+    LOGISTIC,
+    DenseRows,
+    Problem,
+    dot,
+    eigenvalues,
+    kernels,
+    losses,
+    rows_of,
+    spectra,
+    square,
+    sums,
+)
+from dlag_node.problems.compiling import Kernel
 from dlag_node.solvers import agd, katyusha, prox, subproblem, svrg
 from dlag_node.solvers.oracle import Oracle
 from dlag_node.solvers.stops import Stop
 
-_MODULES: tuple[ModuleType, ...] = (losses, kernels, subproblem, katyusha, svrg, agd, prox)
+_MODULES: tuple[ModuleType, ...] = (
+    sums, spectra, losses, kernels, subproblem, katyusha, svrg, agd, prox,
+)  # fmt: skip
 _NAME = "dlag-warm-up"
 
 
@@ -87,12 +102,19 @@ def _touch_every_kernel() -> None:
     A, labels = np.eye(3, 2), np.array([1.0, -1.0, 1.0])
     theta, shown = np.ones(2), np.ones(2)
     shown.flags.writeable = False  # a vector that went through the engine, a type of its own
+    sums.sum_of_lanes(np.zeros(sums.LANES))
+    eigenvalues(np.eye(2))
+    for u in (theta, shown):
+        square(u)
+        for v in (theta, shown):
+            dot(u, v)
     for matrix in (A, sp.csr_array(A)):
         f = Problem(rows_of(matrix), labels, LOGISTIC, n0=3, lam=0.1)
         for point in (theta, shown):
             f.value(point)
             f.gradient(point)
             f.rows.bends(f.loss.code, f.labels, point)
+            f.hessian_vector(point, theta)
         _touch_formulas(f, theta)
         for solver in ("katyusha", "svrg", "agd"):
             for stop in (Stop("epochs", 1), Stop("relative", 0.5)):
@@ -114,7 +136,8 @@ def _touch_formulas(f: Problem, theta: NDArray[np.float64]) -> None:
 
 
 def _kernels() -> list[Any]:
-    found = (kernel for module in _MODULES for kernel in vars(module).values())
+    named = [each for module in _MODULES for each in vars(module).values()]
+    found = [each.dispatcher if isinstance(each, Kernel) else each for each in named]
     return list({id(each): each for each in found if isinstance(each, Dispatcher)}.values())
 
 

@@ -143,7 +143,9 @@ def all_finite(vector: Array) -> bool:
     """Whether every entry is finite.
 
     One product in the usual case; a look at each entry only where its square overflows. By vdot,
-    which, unlike dot, does not warn of an overflow, and takes a third of the time of isfinite.
+    which, unlike dot, does not warn of an overflow, and takes a third of the time of isfinite. The
+    order in which BLAS adds up cannot change the answer: an entry that is not finite makes any sum
+    of squares so, and where a sum overflows by its order alone the entries themselves are asked.
     """
     return math.isfinite(np.vdot(vector, vector)) or bool(np.isfinite(vector).all())
 

@@ -57,13 +57,17 @@ class Laboratory:
         line = read_until(self.coordinator, "listening on tcp://")
         self.address = line.split("listening on ")[1].split()[0]
 
-    def start(self, node: int, *flags: str) -> subprocess.Popen[str]:
-        """Start a node, or start it again: always with the same words."""
+    def start(
+        self, node: int, *flags: str, env: dict[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """Start a node, or start it again: always with the same words, and in `env` for ours."""
         observer = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         argv = ["--coordinator", self.address, "--id", str(node), "--observer", observer]
         argv += ["--state", str(self.state(node)), "--out", str(self.folder / "nodes")]
         argv += ["--checkpoint", "1"]
-        process = self.stack.enter_context(command("dlag-node", *argv, *self.flags, *flags))
+        process = self.stack.enter_context(
+            command("dlag-node", *argv, *self.flags, *flags, env=env)
+        )
         self.nodes[node] = process
         self._peers.pop(node, None)
         return process

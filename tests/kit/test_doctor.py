@@ -14,6 +14,7 @@ from dlag_lab.cli import app
 from dlag_node.doctor import Level
 from dlag_node.doctor.machine import check_clock, check_disk, check_libraries
 from dlag_node.doctor.reach import check_port, check_reach
+from dlag_node.problems.blas import blas_names
 from dlag_node.process import run_command
 from dlag_node.trust.cli import make_mesh
 
@@ -118,6 +119,8 @@ def test_the_command_reads_a_nodes_file_and_fails_where_a_check_does(
     assert all(re.match(r"(ok|warn)  ", line) or line.startswith("ok ") for line in lines)
     names = "python libraries clock memory disk port keys coordinator neighbor neighbor blas solver"
     assert [line.split()[1] for line in lines] == names.split()
+    (blas,) = [line for line in lines if line.startswith("ok    blas")]
+    assert blas.endswith(", ".join(blas_names()))
     assert run_command(app, [*words, "--reach", nobody()], "dlag") == 1
     assert "fail  neighbor" in capsys.readouterr().out
 

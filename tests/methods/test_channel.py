@@ -13,7 +13,7 @@ from dlag_node.methods.channel import PREDICTORS, Channel, ChannelForm
 from dlag_node.methods.channel_parameters import ChannelParameters, channel_form
 from dlag_node.methods.flow import Array, Exchange
 from dlag_node.methods.gossip import Neighborhood
-from dlag_node.methods.lazy import StepRule
+from dlag_node.methods.lazy import SEND, SKIP, Decision, StepRule
 from dlag_node.rounding import FORMS, WHOLE
 
 DIM = 3
@@ -31,9 +31,9 @@ class Whims:
         self.age = 0
         self._silences = iter(silences)
 
-    def may_skip(self, gap: float, moved: float) -> bool:
+    def decide(self, gap: float, moved: float) -> Decision:
         assert gap >= 0.0 <= moved
-        return next(self._silences)
+        return SKIP if next(self._silences) else SEND
 
     def observe(self, step: float) -> None:
         raise AssertionError(step)
@@ -135,10 +135,10 @@ def test_tau_0_tells_everything() -> None:
 def test_the_step_rule_is_one_bound_in_the_vectors_own_steps() -> None:
     rule = StepRule(tau=0.5, D=100)
     for moved in (4.0, 4.0, 4.0, 4.0):
-        rule.may_skip(0.0, moved)
+        rule.decide(0.0, moved)
     # the mean of the last five steps' squares is 4, a quarter of it is the bound
-    assert rule.may_skip(1.0, 4.0)
-    assert not rule.may_skip(1.0 + 1e-12, 4.0)
+    assert rule.decide(1.0, 4.0) == SKIP
+    assert rule.decide(1.0 + 1e-12, 4.0) == SEND
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-8, 1.0, 1e120])
@@ -146,8 +146,8 @@ def test_the_step_rule_knows_no_units(scale: float) -> None:
     rng = np.random.default_rng(4)
     gaps, moves = rng.uniform(0.0, 0.5, 60), np.sort(rng.uniform(0.5, 1.0, 60))[::-1]
     one, other = StepRule(tau=0.6, D=5), StepRule(tau=0.6, D=5)
-    said = [one.may_skip(g, m) for g, m in zip(gaps, moves, strict=True)]
-    there = [other.may_skip(scale * g, scale * m) for g, m in zip(gaps, moves, strict=True)]
+    said = [one.decide(g, m) == SKIP for g, m in zip(gaps, moves, strict=True)]
+    there = [other.decide(scale * g, scale * m) == SKIP for g, m in zip(gaps, moves, strict=True)]
     assert said == there
     assert 10 < sum(said) < 50
 
@@ -155,29 +155,29 @@ def test_the_step_rule_knows_no_units(scale: float) -> None:
 def test_a_dual_methods_steps_count_by_mu() -> None:
     rule = StepRule(tau=1.0, D=100, mu=0.1)
     rule.observe(1e-4)  # ||x^1 - x^0||^2: theta may have moved by 1e-4 / mu^2 = 1e-2
-    assert rule.may_skip(0.99e-2, 0.0)
-    assert not rule.may_skip(1.01e-2, 0.0)
+    assert rule.decide(0.99e-2, 0.0) == SKIP
+    assert rule.decide(1.01e-2, 0.0) == SEND
 
 
 @pytest.mark.parametrize("D", [1, 2, 7])
 def test_the_age_D_forces_a_word(D: int) -> None:
     rule = StepRule(tau=1.0, D=D)
-    said = [rule.may_skip(0.0, 1.0) for _ in range(3 * (D + 1))]
+    said = [rule.decide(0.0, 1.0) == SKIP for _ in range(3 * (D + 1))]
     assert said == 3 * [*[True] * D, False]
 
 
 def test_who_sees_its_steps_grow_becomes_strict_at_once_and_lazy_again_later() -> None:
     rule = StepRule(tau=0.8, D=1_000)
     shrinking = [0.9**k for k in range(40)]
-    assert all(rule.may_skip(0.0, moved) for moved in shrinking)
+    assert all(rule.decide(0.0, moved) == SKIP for moved in shrinking)
     growing = [shrinking[-1] * 1.3**k for k in range(40)]
-    said = [rule.may_skip(0.0, moved) for moved in growing]
+    said = [rule.decide(0.0, moved) == SKIP for moved in growing]
     strict_from = said.index(False)
     assert not any(said[strict_from:])
     assert strict_from <= 10  # as soon as they exceed what they were ten exchanges before
     assert (rule.alarms, rule.tau) == (1, 0.4)
     relief = [growing[-1] * 0.7**k for k in range(60)]
-    said = [rule.may_skip(0.0, moved) for moved in relief]
+    said = [rule.decide(0.0, moved) == SKIP for moved in relief]
     lazy_from = said.index(True)
     assert all(said[lazy_from:])
     assert relief[lazy_from] < growing[strict_from]
@@ -185,18 +185,18 @@ def test_who_sees_its_steps_grow_becomes_strict_at_once_and_lazy_again_later() -
 
 def test_a_burst_is_answered_within_the_window_and_nan_counts_as_growth() -> None:
     rule = StepRule(tau=0.8, D=1_000, past=1_000)
-    assert all(rule.may_skip(0.0, 1.0) for _ in range(8))
-    assert not rule.may_skip(0.0, 1e3)
+    assert all(rule.decide(0.0, 1.0) == SKIP for _ in range(8))
+    assert rule.decide(0.0, 1e3) == SEND
     rule = StepRule(tau=0.8, D=1_000)
-    assert all(rule.may_skip(0.0, 1.0) for _ in range(12))
-    assert not rule.may_skip(0.0, float("nan"))
-    assert not rule.may_skip(0.0, 1.0)
+    assert all(rule.decide(0.0, 1.0) == SKIP for _ in range(12))
+    assert rule.decide(0.0, float("nan")) == SEND
+    assert rule.decide(0.0, 1.0) == SEND
 
 
 def test_waves_of_the_given_length_are_no_alarm() -> None:
     waves = [0.98**k * (1.1 + np.sin(2 * np.pi * k / 30)) for k in range(300)]
     patient, hasty = StepRule(tau=0.8, D=9, past=40), StepRule(tau=0.8, D=9, past=10)
     for moved in waves:
-        patient.may_skip(0.0, moved)
-        hasty.may_skip(0.0, moved)
+        patient.decide(0.0, moved)
+        hasty.decide(0.0, moved)
     assert patient.alarms == 0 < hasty.alarms

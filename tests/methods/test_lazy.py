@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dlag_node.methods.lazy import LazyRule
+from dlag_node.methods.lazy import SEND, SKIP, LazyRule
 
 MU_MIN = 0.3
 
@@ -62,7 +62,7 @@ def test_silence_is_allowed_up_to_the_bound_and_below_the_age(
     for step in s:
         rule.observe(step)
         allowed = gap <= rule.bound() and age < D
-        assert rule.may_skip(gap, 0.0) is allowed
+        assert rule.decide(gap, 0.0).send is not allowed
         age = age + 1 if allowed else 0
         assert rule.age == age <= D
 
@@ -70,12 +70,12 @@ def test_silence_is_allowed_up_to_the_bound_and_below_the_age(
 def test_a_gap_of_exactly_the_bound_is_skipped() -> None:
     rule = LazyRule(gamma=0.01, c=0.02, D=5, mu=MU_MIN)
     rule.observe(1.0)
-    assert rule.may_skip(rule.bound(), 0.0)
-    assert not rule.may_skip(rule.bound() * (1 + 1e-15), 0.0)
+    assert rule.decide(rule.bound(), 0.0) == SKIP
+    assert rule.decide(rule.bound() * (1 + 1e-15), 0.0) == SEND
 
 
 def test_without_gamma_and_c_nothing_but_no_change_is_skipped() -> None:
     rule = LazyRule(gamma=0.0, c=0.0, D=5, mu=MU_MIN)
     rule.observe(1e6)
-    assert not rule.may_skip(1e-300, 0.0)
-    assert rule.may_skip(0.0, 0.0)
+    assert rule.decide(1e-300, 0.0) == SEND
+    assert rule.decide(0.0, 0.0) == SKIP

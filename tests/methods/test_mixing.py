@@ -84,6 +84,6 @@ def test_on_the_reference_instance_kappa_is_as_recorded() -> None:
     """baselines.md: weights by curvature with tight constants have kappa 1292 on instance S."""
     run = simulate(heart_plan("ssda", preset="auto"), 1)
     assert run.engines[0].method.parameters["kappa"] == pytest.approx(1292, abs=1)
-    assert run.engines[0].method.parameters["beta"] <= 1.0
+    assert run.engines[0].method.parameters["beta"] <= 1.0 + 1e-14  # 1 to an eigenvalue's rounding
     paper = simulate(heart_plan("ssda"), 1)
     assert paper.engines[0].method.parameters["kappa"] == pytest.approx(7816, abs=1)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlag_node.problems import LOGISTIC, SQUARED, kernels, losses
-from dlag_node.problems.compiling import compile_kernels, kernel
+from dlag_node.problems.compiling import Kernel, compile_kernels
 from dlag_node.problems.rows import SparseRows, rows_of
 
 compile_kernels()
@@ -71,12 +71,32 @@ def compare(kind: str, arrays: tuple[Any, ...], b: np.ndarray, theta: np.ndarray
         assert slow.tobytes() == fast.tobytes()
 
 
+HELD = """
+import numpy as np
+from dlag_node.problems import kernels
+from dlag_node.problems.compiling import compile_kernels
+held, names = kernels.dense_dot, dict(vars(kernels))
+A, v = np.eye(2), np.ones(2)
+before = held(A, 1, v)
+compile_kernels()
+assert dict(vars(kernels)) == names
+assert held(A, 1, v) == before
+assert held.dispatcher.signatures
+"""
+
+
+def test_a_kernel_is_compiled_wherever_it_is_held_and_no_module_changes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HELD], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_interpreted_kernel_overflows_in_silence() -> None:
-    @kernel
     def squared(x: Any) -> Any:
         return x * x
 
-    assert np.isinf(squared(np.float64(1e200)))
+    assert np.isinf(Kernel(squared)(np.float64(1e200)))
 
 
 PROBE = """

@@ -15,6 +15,7 @@ from dlag_node.problems import (
     loss_named,
     rows_of,
 )
+from dlag_node.solvers.subproblem import Subproblem
 
 M, DIM, N0, LAM = 23, 7, 100, 0.01
 
@@ -128,3 +129,43 @@ def test_samples_that_are_not_finite_are_refused() -> None:
 def test_an_unknown_loss_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="'hinge': expected logistic or ridge"):
         loss_named("hinge")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("width", [DIM - 1, DIM + 1, 0])
+class TestShapes:
+    """Compiled loops index without looking: what does not fit must not reach them."""
+
+    def test_a_vector_of_another_width_is_an_error_and_not_read_past_its_end(
+        self, width: int, sparse: bool
+    ) -> None:
+        f, theta, v = make(LOGISTIC, sparse=sparse), np.zeros(width), np.zeros(DIM)
+        b, code = f.labels, f.loss.code
+        for entry in (
+            lambda: f.value(theta),
+            lambda: f.gradient(theta),
+            lambda: f.hessian(theta),
+            lambda: f.hessian_vector(theta, v),
+            lambda: f.hessian_vector(v, theta),
+            lambda: f.rows.dot(0, theta),
+            lambda: f.rows.add_row(0, 1.0, theta),
+            lambda: f.rows.add_slopes(code, b, v, 1.0, theta),
+            lambda: Subproblem(f).gradient(theta),
+        ):
+            with pytest.raises(ConfigError, match=f"{width} entries.* {DIM} features"):
+                entry()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_samples_that_are_not_there_are_an_error(sparse: bool) -> None:
+    f, theta, short = make(LOGISTIC, sparse=sparse), np.zeros(DIM), np.zeros(M - 1)
+    for entry in (f.rows.sum_losses, f.rows.bends):
+        with pytest.raises(ConfigError, match=f"{M - 1} numbers.* {M} samples"):
+            entry(f.loss.code, short, theta)
+    with pytest.raises(ConfigError, match=f"{M - 1} numbers.* {M} samples"):
+        f.rows.weighted_gram(short)
+    for j in (-1, M):
+        with pytest.raises(ConfigError, match=f"sample {j} of {M}"):
+            f.rows.dot(j, theta)
+        with pytest.raises(ConfigError, match=f"sample {j} of {M}"):
+            f.rows.add_row(j, 1.0, theta)
