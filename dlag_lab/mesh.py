@@ -18,7 +18,7 @@ from dlag_lab.launcher import Launcher
 from dlag_lab.network.hosts import LOOPBACK, Hosts, Loopback
 from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
-from dlag_node.errors import DlagError
+from dlag_node.errors import DlagError, ProcessDied
 from dlag_node.net.wish import STOP_SIGNAL
 from dlag_node.outcome import Ending, cause_of
 from dlag_node.process import EXIT_OK
@@ -26,6 +26,7 @@ from dlag_node.wire.observing import Snapshots
 
 log = logging.getLogger(__name__)
 
+_FAREWELL_SECONDS = 10.0  # of silence after the end of a node: what it had said is here, or lost
 _CAUSE_SECONDS = 5.0  # for the one that told the others to end: it may stay for 3 s to tell them
 
 
@@ -190,7 +191,14 @@ class LocalMesh:
         heard = self._laboratory.hear()
         try:
             while not enough():
-                await asyncio.wait({ended, heard}, return_when=asyncio.FIRST_COMPLETED)
+                unheard = self._unheard(launcher)
+                patience = _FAREWELL_SECONDS if unheard else None
+                done, _ = await asyncio.wait(
+                    {ended, heard}, timeout=patience, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:
+                    why = "ended well, but what it said last has not come: its records are whole"
+                    raise self._error(Ending(ProcessDied, why, unheard[0]))
                 if heard.done():
                     await self._laboratory.take(heard.result())
                     heard = self._laboratory.hear()
@@ -232,6 +240,14 @@ class LocalMesh:
             self._ending(launcher, name)
             for name, code in launcher.exits.items()
             if code != EXIT_OK and name not in unmissed
+        ]
+
+    def _unheard(self, launcher: Launcher) -> list[str]:
+        """Nodes that have ended well, and whose farewell is not here."""
+        return [
+            name_of(node)
+            for node in range(self._nodes)
+            if launcher.exits.get(name_of(node)) == EXIT_OK and not self._finished(node)
         ]
 
     def _finished(self, node: int) -> bool:

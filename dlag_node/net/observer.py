@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 _BATCH_ROUNDS = 10
 _BATCH_SECONDS = 0.2
+_FAREWELL_MS = 30_000  # that our last words may take to leave
 
 
 class Observed:
@@ -120,7 +121,8 @@ class Observed:
     def farewell(
         self, *, rounds: int, control_bytes: int, seconds: float, refused: int, ended: str
     ) -> None:
-        """The run is over for this node."""
+        """The run is over for this node: a laboratory that lags behind is given time to hear it."""
+        self.socket.setsockopt(zmq.LINGER, _FAREWELL_MS)
         self._send(
             Farewell(
                 node=self._node,

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 from coordinator.plan import Plan, RunSettings
+from dlag_lab import mesh
 from dlag_lab.estimators import DecentralizedRidge
+from dlag_lab.laboratory import Laboratory
 from dlag_lab.launcher import Launcher
 from dlag_lab.mesh import LocalMesh
 from dlag_lab.referee import Referee
@@ -31,7 +33,8 @@ from dlag_node.errors import (
 )
 from dlag_node.outcome import VARIABLE, Ending, ending_of
 from dlag_node.rounds.state_folder import StateFolder
-from tests.cluster.meshes import DEADLINE, command, family, read_until
+from dlag_node.wire.observing import Farewell, FromNode
+from tests.cluster.meshes import DEADLINE, command, family, finish, read_until
 
 DIVERGES = "dlag:eta_beta=50"
 LONG = ["--rounds", "1000000", "--topology", "ring:4", "--no-figures", "--log-level", "info"]
@@ -242,3 +245,19 @@ async def test_an_ending_of_the_process_before_is_not_taken_for_this_ones(tmp_pa
             launcher.ended.clear()
             await asyncio.wait_for(launcher.ended.wait(), DEADLINE)
         assert launcher.ending("it") == Ending(ProcessDied, "killed by signal 9", "it")
+
+
+def test_a_run_whose_farewells_are_lost_ends_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A laboratory that lags far behind its nodes never hears the last of them."""
+    heard = Laboratory._take
+
+    async def take(self: Laboratory, peer: bytes, message: FromNode) -> None:
+        if not (isinstance(message, Farewell) and message.node == 2):
+            await heard(self, peer, message)
+
+    monkeypatch.setattr(Laboratory, "_take", take)
+    monkeypatch.setattr(mesh, "_FAREWELL_SECONDS", 0.5)
+    with pytest.raises(ProcessDied, match="node-002: ended well, but what it said last"):
+        finish("mesh", tmp_path / "run", topology="ring:4", rounds=5)

@@ -204,13 +204,16 @@ def frames_are_kept_for_one_that_falls_back_twice(kind: Kind) -> None:
 
 
 def one_that_comes_back_elsewhere_is_found(kind: Kind) -> None:
-    mesh = MemoryMesh(PATH, [1] * 10, every=[1, 1, 1], kind=kind)
-    mesh.until(lambda: mesh.nodes[0].engine.rounds == 4)
-    mesh.kill(0)
-    mesh.start(0, elsewhere=True)  # node 1 had called it
-    mesh.finish()
-    assert all(node.left for node in mesh.nodes)
-    assert mesh.nodes[1].links.address_of(0) == mesh.addresses[0]
+    """By those whom it had called, and by those who had called it."""
+    for mover in range(3):
+        mesh = MemoryMesh(PATH, [1] * 10, every=[1, 1, 1], kind=kind)
+        mesh.until(lambda mesh=mesh: mesh.nodes[0].engine.rounds == 4)  # type: ignore[misc]
+        mesh.kill(mover)
+        mesh.start(mover, elsewhere=True)
+        mesh.finish()
+        assert all(node.left for node in mesh.nodes)
+        for j in PATH[mover]:
+            assert mesh.nodes[j].links.address_of(mover) == mesh.addresses[mover]
 
 
 def goodbye_is_said_again_to_one_that_missed_it(kind: Kind) -> None:
