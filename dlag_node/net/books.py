@@ -7,7 +7,7 @@ from collections.abc import Set
 
 from dlag_node.net.observer import Observed
 from dlag_node.net.witness import Witness
-from dlag_node.rounds import Engine, Record
+from dlag_node.rounds import Engine, Record, RoundEnded
 from dlag_node.rounds.keeper import Keeper
 from dlag_node.rounds.recorder import Recorder
 from dlag_node.wire.observing import Horizon
@@ -42,12 +42,12 @@ class Books:
         if self._keeper is not None:
             self._keeper.meet(neighbor, address)
 
-    def note(self, record: Record) -> None:
+    def note(self, ended: RoundEnded) -> None:
         """A round is finished."""
         if self._witness is not None:
-            self._witness.take(record)
+            self._witness.take(ended.record)
         if self._recorder is not None:
-            self._recorder.write(record, self._engine.method.theta)
+            self._recorder.write(ended.record, self._engine.method.theta)
 
     def save(self, *, finished: bool, done: Set[int]) -> None:
         """Records first: those of saved rounds are not written again after a crash."""

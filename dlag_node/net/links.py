@@ -13,7 +13,7 @@ neighbor's key, and a hello must name the node whose key its connection has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from dlag_node.errors import ConfigError, RemoteProtocolError
@@ -21,6 +21,7 @@ from dlag_node.net.introduction import Introduction, Refused
 from dlag_node.net.routes import Link, Routes
 from dlag_node.net.sockets import is_address, resolved
 from dlag_node.net.transport import Transport
+from dlag_node.rounds import Outgoing
 from dlag_node.trust.strangers import Strangers
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 class LinkEvents(Protocol):
     """Who is told what comes over the links; a RemoteProtocolError of theirs drops the frame."""
 
-    def frame(self, neighbor: int, frame: RoundFrame) -> None:
+    def frame(self, neighbor: int, frame: RoundFrame, /) -> object:
         """A round frame of a neighbor whose link is up."""
 
     def control(self, neighbor: int, frame: Frame) -> None:
@@ -58,9 +59,10 @@ class Links:
     ) -> None:
         self.control_bytes = 0
         self._transport = transport
+        self._receive, self._put = transport.receive, transport.send
         self._introduction = introduction
         self._codec = codec
-        self._events = events
+        self._events, self._frame = events, events.frame
         self._links = {peer.node: Link(peer.node, peer.address, peer.key) for peer in peers}
         self._routes = Routes()
         self._strangers = Strangers()
@@ -146,14 +148,15 @@ class Links:
         self.control_bytes += len(raw)
         self._put_on(self._links[neighbor], raw)
 
-    def broadcast(self, raw_for: Callable[[int], bytes]) -> None:
+    def broadcast(self, outgoing: Outgoing) -> None:
         """Send every neighbor whose link is up the round frame that is meant for it.
 
         The others will say hello first, and be sent what they lack then.
         """
+        alike = outgoing.to is None
         for link in self._links.values():
             if link.up:
-                self._put_on(link, raw_for(link.node))
+                self._put_on(link, outgoing.raw if alike else outgoing.raw_for(link.node))
 
     def resend(self, neighbor: int, raw: bytes) -> None:
         """Send a round frame again, to one neighbor."""
@@ -162,44 +165,46 @@ class Links:
 
     def drain(self) -> bool:
         """Take one message and deliver it; False when none waits."""
-        transport = self._transport
-        route = transport.receive()
-        if route is None:
+        known = self._routes.known
+        message = self._receive(known)
+        if message is None:
             if self._routes.broken:
                 self._routes.forget_broken()
             return False
-        link = self._routes.known.get(route)
-        if link is not None:
-            self._take(link, route, transport.part())
-        elif route in self._routes.calls:
-            self._take_answer(self._routes.calls[route], route, transport.part())
+        route, raw = message
+        if raw is not None:
+            link = known[route]
+            try:
+                frame = self._codec.decode(raw, link)
+                if type(frame) is Delta or type(frame) is Skip:
+                    self._frame(link.node, frame)
+                else:
+                    self._take(link, route, frame)
+            except RemoteProtocolError as exc:
+                self._strangers.drop(str(link), exc)
+            return True
+        parts, key = self._transport.parts()
+        called = self._routes.calls.get(route)
+        if called is not None and len(parts) == 1:
+            self._take_answer(called, route, parts[0])
         else:
-            self.hear_stranger(route, *transport.parts())
+            self.hear_stranger(route, parts, key)
         return True
 
     def _call(self, link: Link, endpoint: str) -> None:
         self._transport.call(self._routes.call(link, endpoint), endpoint, link.key)
         self.greet(link.node)
 
-    def _take(self, link: Link, route: bytes, raw: bytes) -> None:
-        """A frame of a connection that we know.
-
-        Should it be the first of several parts, the others come up as strangers.
-        """
-        try:
-            frame = self._codec.decode(raw, link)
-            if type(frame) is Delta or type(frame) is Skip:
-                self._events.frame(link.node, frame)
-            elif isinstance(frame, Hello):
-                self._introduce(link, route, frame)
-            elif isinstance(frame, Who):
-                self._routes.lose(link, route)
-                self._say_lost(link)
-                self.greet(link.node)
-            else:
-                self._events.control(link.node, frame)
-        except RemoteProtocolError as exc:
-            self._strangers.drop(str(link), exc)
+    def _take(self, link: Link, route: bytes, frame: Frame) -> None:
+        """A frame that is none of a round's, of a connection that we know."""
+        if isinstance(frame, Hello):
+            self._introduce(link, route, frame)
+        elif isinstance(frame, Who):
+            self._routes.lose(link, route)
+            self._say_lost(link)
+            self.greet(link.node)
+        else:
+            self._events.control(link.node, frame)
 
     def _take_answer(self, link: Link, route: bytes, raw: bytes) -> None:
         """A frame on a connection that we called, before we know who is there."""
@@ -264,12 +269,12 @@ class Links:
     def _reply(self, route: bytes, frame: Frame) -> bool:
         raw = self._codec.encode(frame)
         self.control_bytes += len(raw)
-        return self._transport.send(route, raw)
+        return self._put(route, raw)
 
     def _put_on(self, link: Link, raw: bytes) -> None:
         """Send on a link; what cannot leave is asked for again, once the neighbor is back."""
         route = link.route
-        if route is not None and not self._transport.send(route, raw):
+        if route is not None and not self._put(route, raw):
             self._routes.breaks(link, route)
             self._say_lost(link)
 

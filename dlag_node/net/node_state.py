@@ -20,14 +20,12 @@ from dataclasses import dataclass
 from dlag_node.errors import PeerRefused, RunAborted
 from dlag_node.net.orders import (
     Ask,
-    Broadcast,
     Compute,
     Fail,
     GiveUp,
     Leave,
     Meet,
     Mention,
-    Note,
     Order,
     Resend,
     Save,
@@ -41,7 +39,7 @@ from dlag_node.net.orders import (
 from dlag_node.net.wish import Wish
 from dlag_node.rounds import Engine, Outgoing, Record, RoundEnded
 from dlag_node.rounds.course import Course
-from dlag_node.wire.frames import Abort, Done, Frame, Hello, Need, Refuse, RoundFrame
+from dlag_node.wire.frames import Abort, Done, Frame, Hello, Need, Refuse
 from dlag_node.wire.limits import MAX_TEXT
 from dlag_node.wire.observing import Horizon
 
@@ -91,10 +89,13 @@ class NodeState:
             horizon = Horizon(engine.rounds, final=True)
         self.course = Course(engine, horizon)
         self._limit = rounds
+        self._watched = watched
         self._timeout = neighbor_timeout
         self._checkpoint = checkpoint
         self._wish = wish or Wish()
         self._orders: deque[Order] = deque()
+        self._barrier = engine.barrier
+        self.frame = engine.barrier.put  # a round frame of a neighbor: no decision is due
         self._neighbors = engine.barrier.neighbors
         self._down = set(self._neighbors)  # links that are not up
         self._ahead: dict[int, int] = {}  # neighbors that are further than we are, and where
@@ -103,7 +104,7 @@ class NodeState:
         self._gone: set[int] = set()  # neighbors that ended before us, and told us so
         self._computing = False
         self._said_goodbye = False
-        self._left = False
+        self._over = False  # nothing is computed any more
         self._last_words: Abort | None = None  # once these are said nothing else matters
         self.begun = False  # the first round
         self._begun_at = now
@@ -119,14 +120,14 @@ class NodeState:
 
     def next_order(self) -> Order | None:
         """What is to be done now; None: nothing, until something happens."""
-        if not self._orders:
-            self._go_on()
-        return self._orders.popleft() if self._orders else None
-
-    def frame(self, neighbor: int, frame: RoundFrame) -> None:
-        """A round frame of a neighbor."""
-        if self._last_words is None:
-            self.engine.deliver(neighbor, frame)
+        orders = self._orders
+        if not orders:
+            if self._computing or self._over:
+                return None
+            if not self.engine.between_rounds:
+                return None if self._barrier.lacking else self._compute()
+            self._look_further()
+        return orders.popleft() if orders else None
 
     def control(self, neighbor: int, frame: Frame) -> None:
         """A frame from a neighbor that is none of a round's."""
@@ -179,12 +180,11 @@ class NodeState:
         if not self.begun:
             self.begun = True
             self._begun_at = now - self.engine.advance_seconds
-        if isinstance(result, RoundEnded):
+        self._orders.append(result)  # to be sent, or written down
+        if type(result) is RoundEnded:
             self._end_round(result.record, now - self._begun_at)
-        else:
-            self._orders.append(Broadcast(result))
-            if self._ahead:
-                self._catch_up()
+        elif self._ahead:
+            self._catch_up()
 
     def wake(self, now: float) -> None:
         """Whoever waits long asks again; whoever waits too long gives up."""
@@ -197,6 +197,7 @@ class NodeState:
 
     def abort(self, reason: str) -> None:
         """This node must end, for this reason: tell every neighbor, and who says hello later."""
+        self._over = True
         self._last_words = Abort(reason[:MAX_TEXT])
         self._orders.clear()
         for neighbor in self._neighbors:
@@ -206,27 +207,28 @@ class NodeState:
         """After `abort`: whether all of these have ended before us."""
         return self._gone >= neighbors
 
-    def _go_on(self) -> None:
-        """Let the engine advance, if it can; the first round waits until every link is up."""
-        if self._computing or self._left or self._last_words is not None:
-            return
-        if self.course.may_advance:
+    def _compute(self) -> Compute:
+        self._computing = True
+        return _COMPUTE
+
+    def _look_further(self) -> None:
+        """Between two rounds: begin the next, the first one once every link is up, or leave."""
+        if not self.course.reached:
             if self.begun or not self._down:
-                self._computing = True
-                self._orders.append(_COMPUTE)
+                self._orders.append(self._compute())
         elif self.course.over:
             self._take_leave()
 
     def _end_round(self, record: Record, seconds: float) -> None:
         """Records, then checkpoints, before a frame of the next round leaves; then who watches."""
-        self._orders.append(Note(record))
         why = self._wish.why(seconds)
         announced = why is not None and self.course.stop(why)
         if announced or (self._checkpoint and self.engine.rounds % self._checkpoint == 0):
             self._save()
         if announced:
             self._save()  # in both slots: what was told from outside no one can compute again
-        self._orders.append(Show(record, flush=self.course.reached))
+        if self._watched:
+            self._orders.append(Show(record, flush=self.course.reached))
         self.seconds = seconds
 
     def _answer(self, neighbor: int, need: int) -> None:
@@ -262,7 +264,7 @@ class NodeState:
             self._leave()
 
     def _leave(self) -> None:
-        self._left = True
+        self._over = True
         self._orders.append(Leave())
 
     def _wait(self, waited: float, now: float) -> None:

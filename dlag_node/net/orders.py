@@ -1,24 +1,21 @@
-"""What a node's state wants done: orders for the shell around it, in the order of their giving."""
+"""What a node's state wants done: orders for the shell around it, in the order of their giving.
+
+What the engine came to is an order, too: an `Outgoing` is to be sent to the neighbors, and a
+`RoundEnded` to be written down.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from dlag_node.errors import DlagError
-from dlag_node.rounds import Outgoing, Record
+from dlag_node.rounds import Outgoing, Record, RoundEnded
 from dlag_node.wire.frames import Frame
 
 
 @dataclass(frozen=True, slots=True)
 class Compute:
     """Advance the engine, here or in a thread, and hand back what came of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broadcast:
-    """Send our frame of an exchange to every neighbor whose link is up."""
-
-    outgoing: Outgoing
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +50,6 @@ class Meet:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """Write down what a round cost, and theta_i after it."""
-
-    record: Record
-
-
-@dataclass(frozen=True, slots=True)
 class Save:
     """Write a checkpoint, whole, before any later order is carried out."""
 
@@ -67,7 +57,7 @@ class Save:
     done: frozenset[int]  # neighbors that have said goodbye
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Show:
     """Tell the laboratory of a round; at once, and not in a batch, if `flush`."""
 
@@ -134,12 +124,12 @@ class GiveUp:
 
 Order = (
     Compute
-    | Broadcast
+    | Outgoing
+    | RoundEnded
     | Send
     | Resend
     | Ask
     | Meet
-    | Note
     | Save
     | Show
     | ShowReady

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from contextlib import suppress
 
 import zmq
@@ -96,17 +96,15 @@ class Router:
             return False
         return True
 
-    def receive(self) -> bytes | None:
-        """The route of the next message; this look also re-arms the descriptor's edge."""
+    def receive(self, known: Container[bytes]) -> tuple[bytes, bytes | None] | None:
+        """The next message's route, and its first part where the route is `known`.
+
+        This look also re-arms the descriptor's edge.
+        """
         if not zmq_poll(self._watched, 0):
             return None
-        route: bytes = self.socket.recv(NOBLOCK)
-        return route
-
-    def part(self) -> bytes:
-        """The first part of the message under way."""
-        first: bytes = self.socket.recv(NOBLOCK)
-        return first
+        route = self.socket.recv(NOBLOCK)
+        return route, self.socket.recv(NOBLOCK) if route in known else None
 
     def parts(self) -> tuple[list[bytes], bytes | None]:
         """All parts of the message under way, and the key of its connection."""

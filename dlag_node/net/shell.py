@@ -18,14 +18,12 @@ from dlag_node.net.node_state import NodeState
 from dlag_node.net.opening import Opening
 from dlag_node.net.orders import (
     Ask,
-    Broadcast,
     Compute,
     Fail,
     GiveUp,
     Leave,
     Meet,
     Mention,
-    Note,
     Order,
     Resend,
     Save,
@@ -38,6 +36,7 @@ from dlag_node.net.orders import (
 )
 from dlag_node.net.router import Router
 from dlag_node.net.waits import Waits
+from dlag_node.rounds import Outgoing, RoundEnded
 
 _MESSAGES_AT_MOST = 64  # then the loop gets a turn: signals and timers are never starved
 _STAY_SECONDS = 3.0  # for neighbors that may be about to call, when we must end
@@ -61,17 +60,19 @@ class Shell:
         self._links = links
         self._books = books = books or Books(state.engine)
         self._opening = opening
+        self._engine = state.engine
         self._computing = Computing(state.engine)
         self._waits = Waits()
         self._timer: asyncio.TimerHandle | None = None
+        self._paused = False  # while a thread computes, and after the end
         self._deeds: dict[type[Order], Callable[..., None]] = {
-            Compute: lambda _: self._compute(),
-            Broadcast: lambda order: links.broadcast(order.outgoing.raw_for),
+            Compute: self._compute,
+            Outgoing: links.broadcast,
+            RoundEnded: books.note,
             Send: lambda order: links.send(order.neighbor, order.frame),
             Resend: lambda order: links.resend(order.neighbor, order.raw),
             Ask: lambda order: links.ask(order.neighbor, order.seq),
             Meet: lambda order: books.meet(order.neighbor, links.address_of(order.neighbor)),
-            Note: lambda order: books.note(order.record),
             Save: lambda order: books.save(finished=order.finished, done=order.done),
             Show: lambda order: books.show(order.record, flush=order.flush),
             ShowReady: lambda order: books.show_ready(order.rounds),
@@ -79,7 +80,7 @@ class Shell:
             Mention: self._mention,
             Search: self._search,
             WakeAt: self._wake_at,
-            Leave: lambda _: self._over.set_result(None),
+            Leave: lambda _: self._leave(),
             Fail: lambda order: self._fail(order.error),
             GiveUp: self._give_up,
         }
@@ -92,7 +93,7 @@ class Shell:
         laboratory = self._books.observed
         if laboratory is not None:
             self._loop.add_reader(laboratory.socket, self._hear_laboratory)
-        node = self._state.engine.node
+        node = self._engine.node
         try:
             self._pump()  # primes the descriptors: they tell of edges only
             await self._over
@@ -114,42 +115,40 @@ class Shell:
                 self._loop.remove_reader(laboratory.socket)
 
     def _pump(self) -> None:
+        if self._paused:
+            return
         try:
+            next_order, deeds, drain = self._state.next_order, self._deeds, self._links.drain
             for _ in range(_MESSAGES_AT_MOST):
-                self._obey()
-                if self._computing.busy or self._over.done():
-                    return
-                if not (self._links.drain() or self._heard()):
+                while (order := next_order()) is not None:
+                    deeds[type(order)](order)
+                    if self._paused:
+                        return
+                if not (drain() or self._heard()):
                     return
             self._loop.call_soon(self._pump)
         except Exception as exc:  # a callback has no caller: it is `run` that must end
             self._fail(exc)
 
-    def _obey(self) -> None:
-        state, deeds = self._state, self._deeds
-        while not self._computing.busy and not self._over.done():
-            order = state.next_order()
-            if order is None:
-                return
-            deeds[type(order)](order)
-
-    def _compute(self) -> None:
+    def _compute(self, _: Compute) -> None:
         if self._waits.said:
             self._waits.over()
         if not self._computing.heavy:
-            self._state.computed(self._computing.here(), self._state.engine.progress_at)
+            self._state.computed(self._computing.here(), self._engine.progress_at)
             return
         # what arrives meanwhile waits in ZeroMQ's queues; its descriptor would wake us all the time
         self._loop.remove_reader(self._router.socket)
+        self._paused = True
         self._computing.elsewhere(self._loop, self._back)
 
     def _back(self, result: Result) -> None:
         """The thread is done."""
         if self._over.done():
             return
+        self._paused = False
         self._loop.add_reader(self._router.socket, self._pump)
         try:
-            self._state.computed(result(), self._state.engine.progress_at)
+            self._state.computed(result(), self._engine.progress_at)
         except Exception as exc:
             self._fail(exc)
             return
@@ -166,14 +165,16 @@ class Shell:
 
     def _heard(self, *, always: bool = False) -> bool:
         """Whether the laboratory has said something; what we sent may have eaten the edge."""
-        horizon = self._books.horizon() if always or self._state.halted else None
+        if self._books.observed is None or not (always or self._state.halted):
+            return False
+        horizon = self._books.horizon()
         if horizon is not None:
             self._state.granted(horizon)
         return horizon is not None
 
     def _mention(self, order: Mention) -> None:
         where = ", ".join(f"{j} at {self._links.address_of(j)}" for j in order.missing)
-        self._waits.say(order.waited, self._state.engine.seq, where)
+        self._waits.say(order.waited, self._engine.seq, where)
 
     def _search(self, order: Search) -> None:
         if self._opening is not None:
@@ -188,14 +189,19 @@ class Shell:
             self._pump()
 
     def _give_up(self, order: GiveUp) -> None:
-        engine, missing = self._state.engine, list(order.missing)
+        engine, missing = self._engine, list(order.missing)
         text = (
             f"node {engine.node} waited {order.waited:.1f} s at exchange {engine.seq} "
             f"for neighbors {missing}: {'; '.join(map(self._links.whereabouts, missing))}"
         )
         self._fail(NeighborTimeout(text + self._books.comfort))
 
+    def _leave(self) -> None:
+        self._paused = True
+        self._over.set_result(None)
+
     def _fail(self, exc: Exception) -> None:
+        self._paused = True
         if not self._over.done():
             self._over.set_exception(exc)
 

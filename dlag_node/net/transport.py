@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from typing import Protocol
 
 
@@ -32,13 +32,11 @@ class Transport(Protocol):
     def send(self, route: bytes, raw: bytes) -> bool:
         """Send without waiting; False where the connection is broken."""
 
-    def receive(self) -> bytes | None:
-        """The route of the next message, whose parts are to be taken now; None: none waits."""
+    def receive(self, known: Container[bytes]) -> tuple[bytes, bytes | None] | None:
+        """The route of the next message; None: none waits.
 
-    def part(self) -> bytes:
-        """The first part of the message under way.
-
-        Should it have others, they come up as messages of their own.
+        With its first part, where the route is `known`: should it have others, they come up as
+        messages of their own. Otherwise its parts are to be taken now.
         """
 
     def parts(self) -> tuple[list[bytes], bytes | None]:

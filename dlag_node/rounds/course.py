@@ -23,7 +23,8 @@ class Course:
     @property
     def may_advance(self) -> bool:
         """Whether the engine can go on: inside a round always, once its frames are here."""
-        return self._engine.ready and not (self._engine.between_rounds and self.reached)
+        engine = self._engine
+        return not self.reached if engine.between_rounds else not engine.barrier.lacking
 
     @property
     def over(self) -> bool:

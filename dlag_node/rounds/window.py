@@ -25,26 +25,24 @@ class Window:
 
     def __init__(self, neighbors: Sequence[int]) -> None:
         self.neighbors = tuple(sorted(neighbors))
-        self._known = frozenset(self.neighbors)
+        self.known = frozenset(self.neighbors)
 
     def due(self, seq: int) -> tuple[int, ...]:  # noqa: ARG002
         """Whose frames exchange `seq` waits for, in ascending id: everybody's, in every one."""
         return self.neighbors
 
-    def ahead(self, neighbor: int, theirs: int, ours: int) -> int:
-        """By how many exchanges a frame of `theirs` is ahead of us at `ours`; below 0: a repeat."""
-        ahead = theirs - ours
-        if neighbor not in self._known:
+    def refuse(self, neighbor: int, theirs: int, ours: int) -> None:
+        """Say why a frame of exchange `theirs` does not fit who is at `ours`; not of a repeat."""
+        if neighbor not in self.known:
             raise RemoteProtocolError(
                 f"node {neighbor} sent exchange {theirs}, but is no neighbor: "
                 f"expected one of {self.neighbors}"
             )
-        if ahead > LEAD:
+        if theirs not in self.wanted(ours) and theirs > ours:
             raise RemoteProtocolError(
                 f"neighbor {neighbor} sent exchange {theirs}, we are at {ours}: "
                 "a neighbor can be one ahead, never two"
             )
-        return ahead
 
     @staticmethod
     def wanted(need: int) -> range:

@@ -13,6 +13,7 @@ from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
 from dlag_node.net.router import Router
 from dlag_node.net.sockets import Socket
+from dlag_node.rounds import Outgoing
 from dlag_node.trust.curve import call_with
 from dlag_node.trust.keys import KeyPair
 from dlag_node.wire import PROTOCOL, Frame, Hello, RoundFrame
@@ -133,8 +134,7 @@ class End:
 
     def say(self, frame: RoundFrame) -> None:
         """A round frame for every neighbor."""
-        raw = CODEC.encode(frame)
-        self.links.broadcast(lambda _: raw)
+        self.links.broadcast(Outgoing(frame, CODEC.encode(frame)))
 
     def pump(self) -> None:
         """Take all that waits."""

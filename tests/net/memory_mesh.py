@@ -15,13 +15,11 @@ from dlag_node.net.links import Links
 from dlag_node.net.node_state import NodeState, Past
 from dlag_node.net.orders import (
     Ask,
-    Broadcast,
     Compute,
     Fail,
     GiveUp,
     Leave,
     Meet,
-    Note,
     Order,
     Resend,
     Save,
@@ -29,7 +27,7 @@ from dlag_node.net.orders import (
     WakeAt,
 )
 from dlag_node.net.wish import Wish
-from dlag_node.rounds import Engine, Record
+from dlag_node.rounds import Engine, Outgoing, Record, RoundEnded
 from dlag_node.rounds.checkpoint import freeze, thaw
 from dlag_node.rounds.slots import SLOTS
 from dlag_node.rounds.stopping import Stopping
@@ -116,8 +114,10 @@ class MemoryNode:
         match order:
             case Compute():
                 self.state.computed(self.engine.advance(), self.mesh.now)
-            case Broadcast(outgoing):
-                self.links.broadcast(outgoing.raw_for)
+            case Outgoing():
+                self.links.broadcast(order)
+            case RoundEnded(record):
+                self.mesh.check(self.disk, record)
             case Send(neighbor, frame):
                 self.mesh.control[type(frame).__name__] += 1
                 self.links.send(neighbor, frame)
@@ -129,8 +129,6 @@ class MemoryNode:
                 self.links.ask(neighbor, seq)
             case Meet(neighbor):
                 self._moved[neighbor] = self.links.address_of(neighbor)
-            case Note(record):
-                self.mesh.check(self.disk, record)
             case Save(finished, done):
                 body = freeze(
                     self.engine,

@@ -8,7 +8,7 @@ the called end can only tell from a new route.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 from itertools import count
 
@@ -122,14 +122,11 @@ class MemoryTransport:
         self._post.flying.append(Letter(connection, forth, raw))
         return True
 
-    def receive(self) -> bytes | None:
+    def receive(self, known: Container[bytes]) -> tuple[bytes, bytes | None] | None:
         if not self.inbox:
             return None
         route, self._raw = self.inbox.popleft()
-        return route
-
-    def part(self) -> bytes:
-        return self._raw
+        return route, self._raw if route in known else None
 
     def parts(self) -> tuple[list[bytes], bytes | None]:
         return [self._raw], None

@@ -370,7 +370,7 @@ async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
                 outgoing = engine.advance()
                 if not isinstance(outgoing, Outgoing):
                     continue
-                end.links.broadcast(outgoing.raw_for)
+                end.links.broadcast(outgoing)
                 replay(end, engine)
             for end in ends:
                 end.pump()

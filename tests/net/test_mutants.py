@@ -23,7 +23,7 @@ from tests.net.test_node_state import SCENARIOS
 SOURCE = Path(node_state.__file__).read_text(encoding="utf-8")
 
 MUTANTS = {
-    "no catching up": ("if self._ahead:\n                self._catch_up()", "pass"),
+    "no catching up": ("elif self._ahead:\n            self._catch_up()", ""),
     "catching up ends one exchange early": ("if at < seq:", "if at <= seq:"),
     "Done is not repeated": (
         "if self._said_goodbye:\n            self._orders.append(Send(neighbor, Done",
@@ -77,7 +77,7 @@ MUTANTS = {
         "self._timeout if self._lasting.intersection(missing) else GOODBYE_SECONDS",
         "self._timeout",
     ),
-    "two computations at once": ("if self._computing or self._left or", "if self._left or"),
+    "two computations at once": ("if self._computing or self._over:", "if self._over:"),
     "waits while it computes": (
         "if not self._computing and waited >= pause:",
         "if waited >= pause:",
@@ -137,8 +137,14 @@ MUTANTS = {
     ),
     "who ended before us is forgotten": ("self._gone.add(neighbor)", "pass"),
     "last words are as long as the reason": ("Abort(reason[:MAX_TEXT])", "Abort(reason)"),
-    "no round's frame leaves": ("self._orders.append(Broadcast(result))", "pass"),
-    "rounds are not noted": ("self._orders.append(Note(record))", "pass"),
+    "no round's frame leaves": (
+        "self._orders.append(result)  # to be sent",
+        "type(result) is RoundEnded and self._orders.append(result)  # to be sent",
+    ),
+    "rounds are not noted": (
+        "self._orders.append(result)  # to be sent",
+        "type(result) is Outgoing and self._orders.append(result)  # to be sent",
+    ),
     "nothing wakes it again": (
         "self._orders.append(WakeAt(now + pause))",
         "pass",

@@ -15,11 +15,9 @@ import pytest
 from dlag_node.errors import NeighborTimeout, PeerRefused, RunAborted
 from dlag_node.net.node_state import GOODBYE_SECONDS, LABORATORY_AFTER, NEED_AFTER, NodeState
 from dlag_node.net.orders import (
-    Broadcast,
     Compute,
     Leave,
     Mention,
-    Note,
     Order,
     Save,
     Search,
@@ -29,6 +27,7 @@ from dlag_node.net.orders import (
     ShowReady,
     WakeAt,
 )
+from dlag_node.rounds import Outgoing, RoundEnded
 from dlag_node.wire.frames import Abort, Refuse
 from dlag_node.wire.limits import MAX_TEXT
 from dlag_node.wire.observing import Horizon
@@ -91,10 +90,15 @@ def computing_goes_on_once_at_a_time(kind: Kind) -> None:
 
 
 def a_round_is_noted_saved_and_then_shown(kind: Kind) -> None:
-    mesh = MemoryMesh(PAIR, [1] * 4, every=[2, 2], kind=kind)
+    mesh = MemoryMesh(PAIR, [1] * 4, every=[2, 2], watched=True, kind=kind)
+    for node in mesh.nodes:
+        node.state.granted(Horizon(4, final=True))
     mesh.finish()
-    kinds = [type(o) for o in mesh.nodes[0].orders if isinstance(o, Note | Save | Show | Broadcast)]
-    round_, saved = [Broadcast, Note, Show], [Broadcast, Note, Save, Show]
+    kinds = [
+        type(o) for o in mesh.nodes[0].orders if isinstance(o, RoundEnded | Save | Show | Outgoing)
+    ]
+    round_ = [Outgoing, RoundEnded, Show]
+    saved = [Outgoing, RoundEnded, Save, Show]
     assert kinds == [*round_, *saved, *round_, *saved, Save, Save, *kinds[16:]]
     assert kinds[16:] in ([], [Save])  # a Done that comes after ours
     finished = [order.finished for order in mesh.nodes[0].orders if isinstance(order, Save)]

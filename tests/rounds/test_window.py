@@ -16,13 +16,12 @@ SEQS = st.integers(0, 100)
 @given(theirs=SEQS, ours=SEQS)
 def test_what_is_taken_is_what_a_neighbor_sends_to_one_who_is_there(theirs: int, ours: int) -> None:
     window = Window([2])
-    if theirs in window.wanted(ours):
-        assert 0 <= window.ahead(2, theirs, ours) <= LEAD
-    elif theirs < ours:
-        assert window.ahead(2, theirs, ours) < 0
+    assert (theirs in window.wanted(ours)) == (0 <= theirs - ours <= LEAD)
+    if theirs <= ours + LEAD:
+        window.refuse(2, theirs, ours)  # it fits, or is a repeat
     else:
         with pytest.raises(RemoteProtocolError, match="never two"):
-            window.ahead(2, theirs, ours)
+            window.refuse(2, theirs, ours)
 
 
 @given(sent=st.integers(1, 100))
