@@ -66,7 +66,7 @@ def test_packets_of_the_port_wait_and_others_do_not() -> None:
 
 def test_lost_packets_are_sent_again_and_the_command_keeps_its_exit_code() -> None:
     script = ROUND_TRIP + "sys.exit(7)"
-    done = through_gate("delay=1ms,loss=20%", sys.executable, "-c", script, "5600")
+    done = through_gate("delay=1ms,loss=5%", sys.executable, "-c", script, "5600")
     assert done.returncode == 7, done.stderr
     assert json.loads(done.stdout)[0] >= 0.002
 
