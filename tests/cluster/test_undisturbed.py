@@ -45,13 +45,19 @@ def longest_wait(folder: Path) -> float:
     return max(record.wait for record in records)
 
 
+def greeted_again(said: list[tuple[list[Frame], list[Frame]]]) -> bool:
+    """Whether somebody waited so long for a link to open that it said Hello once more."""
+    hellos = [sum(type(frame) is Hello for frame in forth) for forth, _ in said]
+    return max(hellos) > 1
+
+
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Frame], list[Frame]]]:
     """All frames of a run in which nobody had to wait so long that it asked."""
     for _ in range(ATTEMPTS):
         folder = tmp_path_factory.mktemp("undisturbed")
         found = run(folder)
-        if longest_wait(folder) < PATIENT:
+        if longest_wait(folder) < PATIENT and not greeted_again(found):
             return found
     pytest.fail(
         f"in {ATTEMPTS} runs of {ATTEMPTS} somebody waited for {PATIENT} s: frames come only when "
