@@ -30,20 +30,33 @@ class Exchange:
     With `to`, the vector is for those neighbors alone and the others hear silence. A vector whose
     values were `rounded` travels in fewer bytes. A yielded vector is given away: the method never
     writes into it again.
+
+    A delta may come with a `promise` r: in the next r exchanges of this vector there will be
+    silence, which is then `promised`. A promise is a plan of the method's, and changes none of its
+    numbers: whether it is published, so that nothing at all need be sent, is the engine's to say.
     """
 
     payload: Array | None
     to: frozenset[int] | None = None
     rounded: Rounded | None = None
+    promise: int = 0
+    promised: bool = False
 
 
 @dataclass(slots=True)
 class RoundReport:
-    """What worker i did in one round."""
+    """What worker i did in one round.
+
+    `gap` and `bound` are the two sides of the paper's lazy condition, for who is silent by it:
+    ||theta_hat_i - theta_i||^2 (0 of who told its theta) and B_i, the right-hand side.
+    """
 
     gradients: int  # sample gradients
     step: float  # ||x^{k+1} - x^k||
     age: int  # d_i^k, rounds since the neighbors last heard the lazy vector
+    overdue: int = 0  # promised silences in this round that the lazy condition did not allow
+    gap: float | None = None
+    bound: float | None = None
 
 
 class Method(Protocol):
