@@ -42,7 +42,7 @@ import numpy as np
 
 from dlag_node.errors import ConfigError, LocalProtocolError
 from dlag_node.methods.augmented import Law, law_of
-from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Array, Exchange, Flow, RoundReport
 from dlag_node.methods.guard import Guard
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Worker
@@ -184,6 +184,7 @@ class Adfs:
         self._margins = np.zeros(f.samples)  # of each sample's last step, where the next begins
         self.theta = np.zeros(f.dim)
         self.width = f.dim
+        self.schedule = EVERYBODY_SPEAKS
         self._guard = Guard(usual=1.0, advice="scale the features or raise lambda")
         self.advice = self._guard.advice
         self._k = 0

@@ -59,6 +59,19 @@ class RoundReport:
     bound: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What both ends of an edge know of who speaks when."""
+
+    longest: int = 0  # R, the longest promise
+    stride: int = 1  # exchanges from one of a vector to its next: the exchanges of a round
+    lead: int = 1  # exchanges that a neighbor can be ahead of us
+    hop: int = 1  # rounds that a word may take to cross an edge
+
+
+EVERYBODY_SPEAKS = Schedule()  # a frame from everybody in every exchange
+
+
 class Method(Protocol):
     """One worker's side of an optimisation method, whole between two rounds."""
 
@@ -77,6 +90,10 @@ class Method(Protocol):
     @property
     def width(self) -> int:
         """The length of every vector that the method sends: that of theta, or a multiple of it."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Who speaks when, the same for every worker."""
 
     @property
     def advice(self) -> str:

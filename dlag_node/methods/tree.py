@@ -35,7 +35,7 @@ from dlag_node.graphs.tree import spanning_tree
 from dlag_node.methods.channel import Copy
 from dlag_node.methods.channel_parameters import form_named
 from dlag_node.methods.curvature import ShardCurvature
-from dlag_node.methods.flow import Array, Exchange, Flow, Inbox, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Array, Exchange, Flow, Inbox, RoundReport
 from dlag_node.methods.lbfgs import Guess, Lbfgs
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Everyone, Worker
@@ -108,6 +108,7 @@ class TreeDescent:
         self._form = form_named(wanted.form)
         self.advice = f"scale the features or raise lambda = {f.lam:g}"
         self.width = f.dim + 1
+        self.schedule = EVERYBODY_SPEAKS
         self.k = 0
         self.taken: Array = np.zeros(f.dim)  # the last point taken
         self.trial: Array = np.zeros(f.dim)

@@ -15,6 +15,7 @@ MAX_WIDTH = MAX_VECTORS * MAX_DIM  # entries of a delta: 160 MB
 MAX_TEXT = 2_000  # characters of a reason, a method's text, an address
 KEY_BYTES = 32  # of a public key
 MAX_SEQ = 2**53  # exchanges in a run
+MAX_PROMISE = 100  # exchanges of silence that one delta may promise
 MAX_BACK = 2_000  # rounds that a node may fall back by: its neighbors keep their frames
 MAX_WORD = 3 * MAX_NODES  # about stopping, either side of 0: three reasons, a diameter of rounds
 MAX_FIELDS = 16  # of a message, its code included; only an assignment has longer arrays in it
