@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 SENT = "D"
 SKIPPED = "s"
+QUIET = "q"
 
 
 @dataclass(slots=True)
@@ -33,6 +34,10 @@ class Record:
     wait: float
     told: list[int] | None = None  # deltas to each neighbor, by id; None: each went to all of them
     waits: dict[int, float] | None = None  # by who came last; None: nobody was watching
+    quiet: int = 0
+    overdue: int = 0
+    gap: float | None = None
+    bound: float | None = None
 
     def to_json(self) -> str:
         """One line, without the line's end."""
