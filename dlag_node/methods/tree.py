@@ -21,6 +21,9 @@ gradient is taken is free.
 theta is the last point taken, so that f(theta) never increases; with output=trial it is the trial,
 which is a round ahead and seldom not taken. A step of 0 is the root's word for rest: no worker
 computes or says anything from then on. The weights of U play no part. Both presets are one.
+
+L-BFGS over a sum up and down a spanning tree is the terascale learner's: Agarwal, Chapelle, Dudik
+and Langford, "A Reliable Effective Terascale Linear Learning System" (JMLR 15, 2014).
 """
 
 from __future__ import annotations
