@@ -44,7 +44,7 @@ IDEAS: tuple[tuple[str, str, str], ...] = (
     ("own mu_i in the rule", "dlag:mu=own", "paper"),
     ("step rule, tau = 0.5", "dlag:rule=steps", "paper"),
     ("prediction", "dlag:predict=linear", "paper"),
-    ("certified dual gradients, solver by shape", "dlag:solver=auto,stop=certified:0.5", "paper"),
+    ("certified dual gradients, solver by shape", "dlag:solver=best,stop=certified:0.5", "paper"),
     ("curvature weights, tight", "dlag:weights=curvature,constants=tight,D=10", "paper"),
     ("all of these but prediction: preset auto", "dlag", "auto"),
     ("preset auto, prediction", "dlag:predict=linear", "auto"),
@@ -68,7 +68,7 @@ IDEAS: tuple[tuple[str, str, str], ...] = (
     ("tau = 30: the safeguard at work", "lazy-admm:tau=30", "paper"),
     ("tree, no first guess, float64", "tree:curvature=none,form=f8", "paper"),
     ("with the first guess, float64", "tree:form=f8", "paper"),
-    ("with the first guess, float32: auto", "auto", "paper"),
+    ("with the first guess, float32: tree", "tree", "paper"),
 )  # fmt: skip
 
 

@@ -1,11 +1,11 @@
-"""The tables of docs/beyond.md: `auto` everywhere, and baselines at their best.
+"""The tables of docs/beyond.md: `tree` everywhere, and baselines at their best.
 
-    python benchmarks/beyond.py places       auto and every untuned baseline, place by place
+    python benchmarks/beyond.py places       tree and every untuned baseline, place by place
     python benchmarks/beyond.py tuned        every baseline with its step tuned to this very problem
     ... --write docs/beyond.md               put the table between its markers there
 
 From simulated runs. All are to 1e-7, the worst worker's f(theta_i) - f*. In `places` a baseline is
-stopped once it has sent five times the messages of auto.
+stopped once it has sent five times the messages of tree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from counting import NEWTON, Count, Job, count
 from dlag_lab.document import fill
 from dlag_node.errors import ConfigError, DlagError
 
-PATIENCE = 5  # times the messages of auto, then a baseline has lost
+PATIENCE = 5  # times the messages of tree, then a baseline has lost
 BASELINES = (
     f"ssda:{NEWTON}",
     f"msda:{NEWTON}",
@@ -62,35 +62,35 @@ def places(data_dir: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def in_place(place: tuple[str, dict[str, object]]) -> tuple[str, Count, dict[str, Count]]:
-    """auto, then every baseline up to PATIENCE times its messages."""
+    """tree, then every baseline up to PATIENCE times its messages."""
     name, settings = place
     given = tuple(settings.items())
-    auto = count(Job("auto", given))
-    cap = PATIENCE * auto.messages if not auto.why else float("inf")
+    tree = count(Job("tree", given))
+    cap = PATIENCE * tree.messages if not tree.why else float("inf")
     found = {}
     for method in BASELINES:
         try:
             found[method.partition(":")[0]] = count(Job(method, given, cap=cap))
         except ConfigError as exc:
             found[method.partition(":")[0]] = Count(why=str(exc)[:40])
-    return name, auto, found
+    return name, tree, found
 
 
 def table_of_places(pool: ProcessPoolExecutor, data_dir: str) -> str:
-    """The table: auto against the best baseline of each place."""
+    """The table: tree against the best baseline of each place."""
     lines = [
         "| place | rounds | messages | payload bytes | sample gradients | best baseline |",
         "| --- | ---: | ---: | ---: | ---: | --- |",
     ]
-    for name, auto, found in pool.map(in_place, places(data_dir)):
+    for name, tree, found in pool.map(in_place, places(data_dir)):
         there = {method: each for method, each in found.items() if not each.why}
         if there:
             best = min(there, key=lambda method: there[method].messages)
             beaten = f"`{best}` {there[best].messages:,}"
         else:
             beaten = f"none within {PATIENCE} times as many"
-        cells = [f"{auto.rounds:,}", f"{auto.messages:,}", f"{auto.payload:,}"]
-        row = f"| {name} | {' | '.join(cells)} | {auto.gradients:,} | {auto.why or beaten} |"
+        cells = [f"{tree.rounds:,}", f"{tree.messages:,}", f"{tree.payload:,}"]
+        row = f"| {name} | {' | '.join(cells)} | {tree.gradients:,} | {tree.why or beaten} |"
         lines.append(row)
         print(row, file=sys.stderr, flush=True)
     return "\n".join(lines)
@@ -120,7 +120,7 @@ GRIDS: dict[str, tuple[str, Sequence[float]]] = {
 
 
 def table_of_tuned(pool: ProcessPoolExecutor, _: str) -> str:
-    """The table: the best of each grid, and the method's own default beside auto's."""
+    """The table: the best of each grid, and the method's own default beside tree's."""
     jobs = [
         (spec, value, Job(spec.format(value), (), cap=150_000))
         for spec, (_, values) in GRIDS.items()
@@ -140,7 +140,7 @@ def table_of_tuned(pool: ProcessPoolExecutor, _: str) -> str:
         value, best = min(of_spec, key=lambda pair: pair[1].messages)
         shown = spec.replace(f"{NEWTON},", "").replace("{0}", "*").replace("{}", "*")
         lines.append(f"| `{shown}` | {name} | {value} | {best.rounds:,} | {best.messages:,} |")
-    for method in ("mdlag-all", "lazy-extra", "lazy-exact-diffusion", "lazy-admm", "auto"):
+    for method in ("mdlag-all", "lazy-extra", "lazy-exact-diffusion", "lazy-admm", "tree"):
         each = count(Job(method, ()))
         lines.append(f"| `{method}` | nothing | | {each.rounds:,} | {each.messages:,} |")
     return "\n".join(lines)

@@ -122,7 +122,7 @@ def every_method() -> Iterator[Case]:
     for method in METHODS:
         for preset in PRESETS:
             yield Case(method, {"topology": "ring:6", "rounds": 25, "preset": preset})
-    for method in ("ssda", "msda", "dlag", "mdlag", "auto", "lazy-extra", "lazy-admm"):
+    for method in ("ssda", "msda", "dlag", "mdlag", "tree", "lazy-extra", "lazy-admm"):
         yield Case(method, {"topology": "grid:5x5", "rounds": 60})
 
 

@@ -38,7 +38,7 @@ TABLE = ROOT / "benchmarks" / "results" / "networks.md"
 IMAGES = ROOT / "docs" / "images"
 
 TARGET = 1e-7
-METHODS = ("ssda", "msda", "dlag", "lazy-admm", "auto")
+METHODS = ("ssda", "msda", "dlag", "lazy-admm", "tree")
 DELAYS = {"delay=0ms": 0.0, "delay=5ms": 5.0, "delay=20ms": 20.0, "delay=100ms": 100.0}  # ms
 RATES = {  # Mbit/s; the last: none
     "rate=20kbit": 0.02,

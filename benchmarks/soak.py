@@ -26,9 +26,9 @@ from dlag_lab.faults.soak import Outcome, disturbed
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "soak.md"
-METHODS = ("ssda", "msda", "dlag", "mdlag", "auto")
+METHODS = ("ssda", "msda", "dlag", "mdlag", "tree")
 TOPOLOGIES = ("grid:3x3", "grid:5x5")
-ROUNDS = {"auto": 120}  # of the others: 300
+ROUNDS = {"tree": 120}  # of the others: 300
 
 
 @dataclass(frozen=True, slots=True)

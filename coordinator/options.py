@@ -22,7 +22,7 @@ def _flag(kind: Any, help_text: str, name: str | None = None, env: str = "") -> 
 FLAGS: dict[str, Any] = {
     "method": _flag(
         str,
-        "auto (which is tree), ssda, msda, dlag, mdlag, mdlag-all, extra, exact-diffusion, diging, "
+        "tree, ssda, msda, dlag, mdlag, mdlag-all, extra, exact-diffusion, diging, "
         "admm, lazy-extra, lazy-exact-diffusion, lazy-admm, fgm, cola, dsba or adfs, with "
         "parameters as in dlag:gamma=1e-4,c=1e-4,D=10.",
         env="METHOD",
@@ -35,7 +35,7 @@ FLAGS: dict[str, Any] = {
     "topology": _flag(
         str,
         "grid:RxC, ring:N, path:N, star:N, complete:N, erdos:N,p, regular:N,k, a file of edges "
-        "or, for dlag-coordinator, auto:N: chosen from what the nodes measure.",
+        "or, for dlag-coordinator, measured:N: chosen from what the nodes measure.",
         env="TOPOLOGY",
     ),
     "weights": _flag(str, "Gossip weights: metropolis, max-degree or laplacian.", env="WEIGHTS"),

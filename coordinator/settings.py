@@ -15,7 +15,7 @@ from dlag_node.errors import ConfigError
 class RunSettings:
     """What an operator asks for; every text is in the form that the command line takes."""
 
-    method: str = "auto"
+    method: str = "tree"
     preset: str = "paper"
     topology: str = "grid:5x5"
     weights: str = "metropolis"

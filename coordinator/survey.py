@@ -1,4 +1,4 @@
-"""The survey behind `--topology auto:N`: who reached whom in which time, and the graph from it."""
+"""The survey behind `--topology measured:N`: who reached whom how fast, and the graph from it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ _SHOWN = 40  # rows of a table in a message
 
 
 def surveyed_nodes(topology: str) -> int | None:
-    """N where the topology reads auto:N, else None."""
+    """N where the topology reads measured:N, else None."""
     kind, _, size = topology.partition(":")
-    if kind != "auto":
+    if kind == "auto":
+        raise ConfigError(f"topology {topology!r}: auto:N is called measured:N now")
+    if kind != "measured":
         return None
     if re.fullmatch("[0-9]{1,9}", size) is None or not 2 <= int(size) <= MOST_NODES:
-        raise ConfigError(f"topology {topology!r}: expected auto:N with N from 2 to {MOST_NODES}")
+        raise ConfigError(
+            f"topology {topology!r}: expected measured:N with N from 2 to {MOST_NODES}"
+        )
     return int(size)
 
 

@@ -26,7 +26,7 @@ from dlag_lab.training import train
 from dlag_node.data.model import load_model_file
 
 # in full float64: where f is flat the rounding of float32 hides the way to the last digits
-METHOD = "auto:form=f8"
+METHOD = "tree:form=f8"
 _SEEDS = 2**31 - 1
 
 
@@ -215,11 +215,11 @@ def load_model(path: Path | str) -> DecentralizedLogisticRegression | Decentrali
     w, b = model.raw()
     made: DecentralizedLogisticRegression | DecentralizedRidge
     if model.classes:
-        made = DecentralizedLogisticRegression(method=str(model.provenance.get("method", "auto")))
+        made = DecentralizedLogisticRegression(method=str(model.provenance.get("method", "tree")))
         made.classes_ = np.array(model.classes)
         made.coef_, made.intercept_ = w[None, :], np.array([b])
     else:
-        made = DecentralizedRidge(method=str(model.provenance.get("method", "auto")))
+        made = DecentralizedRidge(method=str(model.provenance.get("method", "tree")))
         made.coef_, made.intercept_ = w, b
     made.n_features_in_ = model.dim
     if model.names is not None:

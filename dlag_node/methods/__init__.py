@@ -14,7 +14,7 @@ from dlag_node.methods.worker import Worker
 Builder = Callable[[MethodSpec, Worker], Method]
 
 # Where each method's builder is. A module is imported when its method is asked for: most of them
-# bring the solvers along, and these a compiler, which a node that runs `auto` does without.
+# bring the solvers along, and these a compiler, which a node that runs `tree` does without.
 METHODS = {
     "ssda": "ssda.build",
     "msda": "msda.build",
@@ -33,14 +33,14 @@ METHODS = {
     "dsba": "dsba.build",
     "adfs": "adfs.build",
     "tree": "tree.build",
-    "auto": "tree.build",
 }
 
 
 def builder_of(name: str) -> Builder:
     """What builds the method of that name; an unknown name is a ConfigError listing all."""
     if name not in METHODS:
-        raise ConfigError(f"unknown method {name!r}: expected one of {', '.join(METHODS)}")
+        renamed = "auto is called tree now; " if name == "auto" else ""
+        raise ConfigError(f"unknown method {name!r}: {renamed}expected one of {', '.join(METHODS)}")
     module, function = METHODS[name].split(".")
     builder: Builder = getattr(import_module(f"{__name__}.{module}"), function)
     return builder

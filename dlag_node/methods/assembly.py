@@ -10,7 +10,7 @@ from dlag_node.graphs.chebyshev import Chebyshev, chebyshev_for
 from dlag_node.methods.channel import Channel, Rule
 from dlag_node.methods.channel_parameters import channel_form
 from dlag_node.methods.dual import DualAscent, StepSizes
-from dlag_node.methods.dual_parameters import AUTO, CERTIFIED, DualParameters
+from dlag_node.methods.dual_parameters import BEST, CERTIFIED, DualParameters
 from dlag_node.methods.guard import Guard, Pace
 from dlag_node.methods.lazy import LazyRule, StepRule
 from dlag_node.methods.mixing import mixing_for
@@ -37,7 +37,7 @@ LAZY_THEORY = DualParameters(
     eta_beta=2.0 / 15.0, s=10.0, gamma=FROM_THEOREM, c=FROM_THEOREM, stop=FROM_THEOREM
 )
 # Nothing to tune: docs/beyond.md derives and measures each of them.
-EXACT_AUTO = DualParameters(solver=AUTO, stop="exact:1e-10", weights="curvature", constants="tight")
+EXACT_AUTO = DualParameters(solver=BEST, stop="exact:1e-10", weights="curvature", constants="tight")
 LAZY_AUTO = replace(EXACT_AUTO, stop="certified:0.5", rule="steps", D=20)
 
 _SMALL = 1e-8  # about the reduction that `exact` stops ask for
@@ -145,7 +145,7 @@ def _oracle(wanted: DualParameters, constants: DualConstants, worker: Worker) ->
     else:
         stop = parse_stop(wanted.stop)
     solver = wanted.solver
-    if solver == AUTO:
+    if solver == BEST:
         solver = solver_for(problem, stop.bounds[0] or _SMALL)
     return Oracle(
         problem,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from dlag_node.errors import ConfigError
 from dlag_node.methods.channel_parameters import require_channel_form
@@ -12,7 +14,7 @@ from dlag_node.methods.spec import FROM_THEOREM, require_positive, worded
 from dlag_node.rounding import WHOLE
 from dlag_node.solvers import SOLVERS, parse_stop
 
-AUTO = "auto"  # a solver that suits the shard
+BEST = "best"  # the solver that suits the shard
 CERTIFIED = "certified:"
 STARTS = ("cold", "warm")
 
@@ -28,10 +30,16 @@ class DualParameters:
     gradients.
 
     `rule` is the lazy condition: the paper's, with mu_min or with worker i's own mu_i (`mu=own`),
+<<<<<<< HEAD
     or `steps` with its tau; `promise` is R, the longest silence that a delta promises, 0 (or "off")
     promises none, which is Algorithm 1. `weights` are the gossip weights of the run (`given`) or
     those by `curvature`; `constants` are Proposition 1's (`paper`), or the exact extreme
     eigenvalues (`tight`). `solver` may be `auto`: by the shard's shape.
+=======
+    or `steps` with its tau. `weights` are the gossip weights of the run (`given`) or those by
+    `curvature`; `constants` are Proposition 1's (`paper`), or the exact extreme eigenvalues
+    (`tight`). `solver` may be `best`: by the shard's shape.
+>>>>>>> a8f4aa3ed52a0186f19f4cd8dc2efa72c93bc12c
     """
 
     eta_beta: float = 1.0
@@ -69,7 +77,7 @@ class DualParameters:
         if self.passes < 1:
             raise ConfigError(f"passes = {self.passes}: expected a whole number of at least 1")
         require_start(self.start)
-        _one_of("solver", self.solver, (*SOLVERS, AUTO))
+        _one_of("solver", self.solver, (*SOLVERS, BEST), renamed={"auto": BEST})
         _one_of("rule", self.rule, ("paper", "steps"))
         _one_of("mu", self.mu, ("min", "own"))
         _one_of("weights", self.weights, ("given", "curvature"))
@@ -93,9 +101,12 @@ class DualParameters:
             raise ConfigError(f"stop = {self.stop!r}: expected certified:c, 0 < c < 1") from None
 
 
-def _one_of(name: str, value: str, names: tuple[str, ...]) -> None:
+def _one_of(
+    name: str, value: str, names: tuple[str, ...], renamed: Mapping[str, str] = MappingProxyType({})
+) -> None:
     if value not in names:
-        raise ConfigError(f"{name} = {value!r}: expected one of {', '.join(names)}")
+        now = f"{value} is called {renamed[value]} now; " if value in renamed else ""
+        raise ConfigError(f"{name} = {value!r}: {now}expected one of {', '.join(names)}")
 
 
 def require_start(start: str) -> None:

@@ -22,6 +22,9 @@ theta is the last point taken, so that f(theta) never increases; with output=tri
 which is a round ahead and seldom not taken. A step of 0 is the root's word for rest: no worker
 computes anything from then on, and what is passed on is a token that says so. The weights of U play
 no part. Both presets are one.
+
+L-BFGS over a sum up and down a spanning tree is the terascale learner's: Agarwal, Chapelle, Dudik
+and Langford, "A Reliable Effective Terascale Linear Learning System" (JMLR 15, 2014).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Join         ->                            if it holds its samples itself: what 
 Fetch (k)    ->
              <-           Chunk (k)        the shard's bytes, piece by piece, if there is one
 Report       ->                            sample count and constants of f_i: never a sample
-             <-           Survey           --topology auto only: the addresses of all
+             <-           Survey           --topology measured:N: addresses of all
 Measured     ->                            who can be reached, and in which time
              <-           Assignment       once all have reported: neighbors, row of U, constants
 Waiting      ->                            now and then: no answer, unless

@@ -27,8 +27,8 @@ COUNTED = (
 
 DUAL = ("ssda", "msda", "dlag", "mdlag")
 LAZY = ("mdlag-all", "lazy-extra", "lazy-exact-diffusion", "lazy-admm", "lazy-admm:form=i1")
-OTHERS = ("extra", "exact-diffusion", "diging", "admm", "fgm", "cola", "dsba", "adfs", "auto")
-SILENT = ("dlag", "mdlag", "adfs", "auto", *LAZY)  # now and then
+OTHERS = ("extra", "exact-diffusion", "diging", "admm", "fgm", "cola", "dsba", "adfs", "tree")
+SILENT = ("dlag", "mdlag", "adfs", "tree", *LAZY)  # now and then
 
 
 @pytest.mark.grid

@@ -57,7 +57,7 @@ def pooled_optimum(settings: RunSettings) -> np.ndarray:
 @pytest.mark.parametrize(
     ("scale", "problem", "intercept", "method"),
     [
-        ("standard", "logistic", 1.0, "auto"),
+        ("standard", "logistic", 1.0, "tree"),
         ("minmax", "ridge", 0.0, "lazy-admm"),
     ],
 )

@@ -21,7 +21,7 @@ from tests.cluster.meshes import DEADLINE, deeds, finish
 NODES, ROUNDS = 4, 30
 NAME = "OPENBLAS_CORETYPE"
 PROBE = "from dlag_node.problems.blas import blas_names; print(*blas_names(), sep=';')"
-WITH_LAPACK = ("lazy-admm", "auto")
+WITH_LAPACK = ("lazy-admm", "tree")
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="kernels of x86-64")
 

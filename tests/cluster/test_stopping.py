@@ -47,7 +47,7 @@ def summary_of(out: Path) -> dict[str, object]:
     ("method", "kills"),
     [
         ("mdlag:K=2,solver=newton,stop=exact:1e-10", [(8, {2}), (20, {0, 1})]),
-        ("auto", []),
+        ("tree", []),
     ],
 )
 def test_processes_come_to_rest_in_the_round_of_the_simulator(

@@ -137,9 +137,9 @@ def test_the_laboratory_deals_out_data_and_takes_no_other() -> None:
 
 
 def test_the_laboratory_takes_a_graph_that_is_known() -> None:
-    with pytest.raises(ConfigError, match=r"topology 'auto:3' is measured by the nodes"):
-        Plan(RunSettings(topology="auto:3"))
-    assert Draft(RunSettings(topology="auto:3")).layout is None
+    with pytest.raises(ConfigError, match=r"topology 'measured:3' is measured by the nodes"):
+        Plan(RunSettings(topology="measured:3"))
+    assert Draft(RunSettings(topology="measured:3")).layout is None
 
 
 def test_what_nodes_say_makes_terms_and_the_draft_stays_as_it_is() -> None:

@@ -388,12 +388,12 @@ def test_any_words_in_any_order_are_answered(script: list[tuple[int, FromNode]])
     assert len(roster.members) <= N
 
 
-AUTO = RunSettings(topology="auto:3", seed=4)
+MEASURED = RunSettings(topology="measured:3", seed=4)
 
 
 def surveying() -> tuple[Roster, Survey]:
     """All three have reported, and are asked for the ways."""
-    roster = joined(Draft(AUTO))
+    roster = joined(Draft(MEASURED))
     for i in range(3):
         replies = roster.handle(peer(i), report_of(roster.draft, i))
     assert [to for to, _ in replies] == [peer(0), peer(1), peer(2)]
@@ -403,7 +403,7 @@ def surveying() -> tuple[Roster, Survey]:
     return roster, survey
 
 
-def test_the_graph_of_auto_comes_from_what_all_have_measured() -> None:
+def test_a_measured_graph_comes_from_what_all_have_measured() -> None:
     roster, survey = surveying()
     assert roster.layout is None
     rows = [[0.0, 0.01, 0.01], [0.01, 0.0, 0.01], [-111.0, 0.02, 0.0]]
@@ -450,7 +450,14 @@ def test_a_row_of_times_of_another_length_is_refused() -> None:
     assert reason == "1 times measured"
 
 
-@pytest.mark.parametrize("topology", ["auto", "auto:", "auto:1", "auto:257", "auto:x"])
-def test_auto_needs_the_number_of_nodes(topology: str) -> None:
-    with pytest.raises(ConfigError, match="expected auto:N with N from 2 to 256"):
+@pytest.mark.parametrize(
+    "topology", ["measured", "measured:", "measured:1", "measured:257", "measured:x"]
+)
+def test_a_measured_graph_needs_the_number_of_nodes(topology: str) -> None:
+    with pytest.raises(ConfigError, match="expected measured:N with N from 2 to 256"):
         Draft(RunSettings(topology=topology))
+
+
+def test_a_topology_that_was_renamed_says_what_it_is_called_now() -> None:
+    with pytest.raises(ConfigError, match="'auto:9': auto:N is called measured:N now"):
+        Draft(RunSettings(topology="auto:9"))

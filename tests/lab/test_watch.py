@@ -82,7 +82,7 @@ def test_another_run_is_shown_only_when_this_one_is_silent() -> None:
     assert picture.round == [1]
 
 
-@pytest.fixture(scope="module", params=["dlag", "auto"])
+@pytest.fixture(scope="module", params=["dlag", "tree"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     out: Path = tmp_path_factory.mktemp("watch") / request.param
     finish("simulate", out, method=request.param, topology="grid:2x3", rounds=15)

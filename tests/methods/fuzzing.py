@@ -115,7 +115,7 @@ def parameters(name: str, problem: str) -> dict[str, st.SearchStrategy[object]]:
     dual: dict[str, st.SearchStrategy[object]] = {
         "eta_beta": powers(-3, 2),
         "s": powers(0, 3),
-        "solver": solvers(problem) | st.just("auto"),
+        "solver": solvers(problem) | st.just("best"),
         "stop": stops(),
         "weights": st.just("curvature"),
         "constants": st.just("tight"),

@@ -145,13 +145,15 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
             "tree:tau=1",
             "expected one of curvature, form, gap, memory, output$",
         ),
-        ("auto:memory=0", "memory = 0: expected a whole number of at least 1"),
+        ("tree:memory=0", "memory = 0: expected a whole number of at least 1"),
+        ("auto", "unknown method 'auto': auto is called tree now; expected one of ssda, "),
+        ("dlag:solver=auto", "solver = 'auto': auto is called best now; expected one of katyusha"),
         ("tree:memory=1.5", "memory = '1.5': expected a whole number"),
         ("tree:gap=-1", "gap = -1.0: expected a number of at least 0"),
         ("tree:gap=nan", "gap = nan: expected a number of at least 0"),
         ("tree:curvature=full", "curvature = 'full': expected one of shard, none"),
         ("tree:output=y", "output = 'y': expected one of taken, trial"),
-        ("auto:form=i1", "form = 'i1': expected one of f8, f4; fewer digits would hide"),
+        ("tree:form=i1", "form = 'i1': expected one of f8, f4; fewer digits would hide"),
         ("fgm:max_epochs=0", "max_epochs = 0: expected at least 1"),
     ],
 )
@@ -160,7 +162,7 @@ def test_a_mistake_is_answered_with_what_was_expected(text: str, complaint: str)
         built(text)
 
 
-@pytest.mark.parametrize("name", ["adfs", "tree", "auto"])
+@pytest.mark.parametrize("name", ["adfs", "tree"])
 def test_a_method_without_the_whole_graph_that_it_needs_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} needs the whole graph, .* up to 1,000 nodes"):
         built(name, everyone=None)

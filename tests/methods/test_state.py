@@ -30,7 +30,7 @@ VARIANTS = (
     "mdlag-all:K=3,rule=steps,predict=linear",
     "lazy-extra:form=f4",
     "adfs:output=v,edges=3",
-    "auto:memory=3,form=f8",
+    "tree:memory=3,form=f8",
 )
 FACTS = (
     Problem,

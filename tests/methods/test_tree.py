@@ -27,7 +27,7 @@ def random_tree(folder: Path, nodes: int, seed: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "method", ["tree:form=f8", "tree:curvature=none,form=f8", "auto:memory=3,form=f8"]
+    "method", ["tree:form=f8", "tree:curvature=none,form=f8", "tree:memory=3,form=f8"]
 )
 @pytest.mark.parametrize("problem", ["ridge", "logistic"])
 @pytest.mark.parametrize("topology", ["grid:3x3", "path:2", "star:5"])
@@ -113,7 +113,7 @@ def test_the_bytes_are_those_of_frames_and_tokens(form: str, delta: int) -> None
 
 
 def test_the_reference_run_takes_456_messages() -> None:
-    run = simulate(heart_plan("auto"), 30, target=1e-7)
+    run = simulate(heart_plan("tree"), 30, target=1e-7)
     k = next(k for k, each in enumerate(run.measured) if each.suboptimality <= 1e-7)
     assert (k + 1, run.messages(k + 1)) == (9, 456)
 

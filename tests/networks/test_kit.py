@@ -1,6 +1,6 @@
 """25 hosts from the kit's files alone, each with its own data, address, keys and service.
 
-Two fleets: one with keys, whose method is `auto`, and one in the clear, whose method is lazy and of
+Two fleets: one with keys, whose method is `tree`, and one in the clear, whose method is lazy and of
 which everything that crosses the network is captured. `pytest -s` prints the bytes of a device.
 """
 
@@ -61,13 +61,13 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def locked(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ended:  # noqa: ARG001
-    """With keys on every socket; `auto` rests where f does not change any more in float64."""
+    """With keys on every socket; `tree` rests where f does not change any more in float64."""
     with Network(NetworkSpec(), parse_topology(f"complete:{HOSTS}", seed=0)) as network:
         fleet = Fleet(tmp_path_factory.mktemp("locked"), network, PARTS)
         fleet.provide(NAMES, [*BOSS_FLAGS, "--tol=1e-9"], ["--scale=standard"], keys=True)
         files = [_files(each) for each in (fleet.boss, *fleet.hosts)]
         outcome = fleet.run(keys=True)
-    return Ended("auto, keys", outcome, Framing(35, 567, 82), 1e-7, files, [])
+    return Ended("tree, keys", outcome, Framing(35, 567, 82), 1e-7, files, [])
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def write_csv(path: Path, part: np.ndarray) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("scale", "method"), [("minmax", "auto"), ("standard", "dlag")])
+@pytest.mark.parametrize(("scale", "method"), [("minmax", "tree"), ("standard", "dlag")])
 def test_nothing_that_a_node_holds_is_in_a_capture_of_the_run(
     tmp_path: Path, scale: str, method: str
 ) -> None:

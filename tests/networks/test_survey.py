@@ -36,7 +36,7 @@ def surveyed(blocked: list[tuple[int, int]], nodes: int = 4) -> Iterator[Mesh]:
             with inside(hosts.netns[f"node-{i:03d}"]):
                 route = ["ip", "route", "add", "unreachable", f"10.77.0.{j + 1}/32"]
                 subprocess.run(route, check=True)
-        flags = ["--bind", BOSS, "--topology", f"auto:{nodes}", "--rounds", "3", "--insecure"]
+        flags = ["--bind", BOSS, "--topology", f"measured:{nodes}", "--rounds", "3", "--insecure"]
         coordinator = started("coordinator", "dlag-coordinator", *flags)
         read_until(coordinator, "listening on")
         yield (

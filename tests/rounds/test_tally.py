@@ -20,7 +20,7 @@ from dlag_node.wire.frames import Skip
 from tests.cluster.meshes import finish
 
 
-@pytest.fixture(scope="module", params=["dlag", "auto", "adfs"])
+@pytest.fixture(scope="module", params=["dlag", "tree", "adfs"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out: Path = tmp_path_factory.mktemp(request.param) / "run"
     finish("simulate", out, method=request.param, topology="grid:2x3", rounds=12)
@@ -49,7 +49,7 @@ def test_deltas_to_each_neighbor_add_up_to_the_rounds_deltas(run: Path) -> None:
 
 
 def test_a_tree_tells_its_own_edges_only(tmp_path: Path) -> None:
-    finish("simulate", tmp_path / "run", method="auto", topology="complete:4", rounds=5)
+    finish("simulate", tmp_path / "run", method="tree", topology="complete:4", rounds=5)
     crossed = set()
     for node in range(4):
         for record in RunFolder(tmp_path / "run").records(node):
