@@ -30,16 +30,10 @@ class DualParameters:
     gradients.
 
     `rule` is the lazy condition: the paper's, with mu_min or with worker i's own mu_i (`mu=own`),
-<<<<<<< HEAD
     or `steps` with its tau; `promise` is R, the longest silence that a delta promises, 0 (or "off")
     promises none, which is Algorithm 1. `weights` are the gossip weights of the run (`given`) or
     those by `curvature`; `constants` are Proposition 1's (`paper`), or the exact extreme
-    eigenvalues (`tight`). `solver` may be `auto`: by the shard's shape.
-=======
-    or `steps` with its tau. `weights` are the gossip weights of the run (`given`) or those by
-    `curvature`; `constants` are Proposition 1's (`paper`), or the exact extreme eigenvalues
-    (`tight`). `solver` may be `best`: by the shard's shape.
->>>>>>> a8f4aa3ed52a0186f19f4cd8dc2efa72c93bc12c
+    eigenvalues (`tight`). `solver` may be `best`: by the shard's shape.
     """
 
     eta_beta: float = 1.0

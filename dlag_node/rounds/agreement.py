@@ -80,7 +80,7 @@ class Agreement:
     @property
     def word(self) -> int:
         """What the first frame of the next round tells the neighbors; 0 is not worth a byte."""
-        if not self.known:
+        if self._at == _NEVER:
             return self._count
         left = self._at - self._rounds  # from that frame's round on: 1 to T hop
         return -(len(WHYS) * (left - 1) + self._why + 1)

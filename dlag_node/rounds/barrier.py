@@ -28,32 +28,32 @@ class Barrier:
         self._held: dict[int, dict[int, RoundFrame]] = {q: {} for q in self.window.wanted(seq)}
         self._quiet: dict[int, set[int]] = {}  # by exchange: who has promised to be silent in it
         self._now = self._held[seq]
-        self._due: frozenset[int] | None = None  # whose frames exchange `seq` needs; None: not said
-        self.lacking = 0  # of these, how many are not here yet
+        self._due: frozenset[int] | None = None  # in exchange `seq`; None: everybody
+        self.lacking = len(self.neighbors)  # frames that are due and not here, since `expect`
 
     def expect(self, due: frozenset[int] | None) -> None:
         """The method is in exchange `seq`: something is due from these; None: from everybody."""
-        quiet = self._quiet.get(self.seq, _NOBODY)
-        if due is None:
-            self._due = self.window.known
-            self.lacking = len(self.neighbors) - len(self._now) - len(quiet)
-        else:
-            if not due <= self.window.known:
-                raise LocalProtocolError(
-                    f"exchange {self.seq}: something due from nodes {sorted(due)}, "
-                    f"our neighbors are {self.neighbors}"
-                )
-            for neighbor in self._now:
-                if neighbor not in due:
-                    raise self._unexpected(neighbor)
-            self._due = due
-            self.lacking = len(due - quiet) - len(self._now)
         self.latest = -1
+        if due is None:
+            self.lacking = len(self.neighbors) - len(self._now)
+            if self._quiet:
+                self.lacking -= len(self._quiet.get(self.seq, _NOBODY))
+            return
+        if not due <= self.window.known:
+            raise LocalProtocolError(
+                f"exchange {self.seq}: something due from nodes {sorted(due)}, "
+                f"our neighbors are {self.neighbors}"
+            )
+        for neighbor in self._now:
+            if neighbor not in due:
+                raise self._unexpected(neighbor)
+        self._due = due
+        self.lacking = len(due - self._quiet.get(self.seq, _NOBODY)) - len(self._now)
 
     def missing(self) -> list[int]:
         """The neighbors whose frame for exchange `seq` is due and not here yet."""
-        quiet = self._quiet.get(self.seq, _NOBODY)
-        return sorted((self._due or self.window.known) - quiet - self._now.keys())
+        due = self.window.known if self._due is None else self._due
+        return sorted(due - self._quiet.get(self.seq, _NOBODY) - self._now.keys())
 
     def put(self, neighbor: int, frame: RoundFrame) -> bool:
         """Take a neighbor's frame; False for a harmless repeat."""
@@ -69,14 +69,14 @@ class Barrier:
             raise RemoteProtocolError(
                 f"neighbor {neighbor} sent exchange {frame.seq}, in which it had promised silence"
             )
-        if slot is self._now and self._due is not None:
-            if neighbor not in self._due:
+        if slot is self._now:
+            if self._due is not None and neighbor not in self._due:
                 raise self._unexpected(neighbor)
             self.lacking -= 1
             self.latest = neighbor
+        slot[neighbor] = frame
         if frame.promise:
             self._note(neighbor, frame)
-        slot[neighbor] = frame
         return True
 
     def words(self) -> dict[int, int]:
@@ -103,7 +103,7 @@ class Barrier:
         """Take a neighbor at its word: for what its frame covers nobody waits."""
         if not frame.promise:
             return
-        for seq in self.window.covered(frame, frame.promise):
+        for seq in self.window.covered(frame):
             if seq < self.seq:
                 continue
             if neighbor in self._held.get(seq, ()):
@@ -113,7 +113,7 @@ class Barrier:
             quiet = self._quiet.setdefault(seq, set())
             if neighbor not in quiet:
                 quiet.add(neighbor)
-                if seq == self.seq and self._due is not None and neighbor in self._due:
+                if seq == self.seq and (self._due is None or neighbor in self._due):
                     self.lacking -= 1
                     self.latest = neighbor
 

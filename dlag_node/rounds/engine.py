@@ -132,8 +132,12 @@ class Engine:
                 self._begins = True
                 exchange = next(self._flow)
             else:
-                self._wait(started - self.progress_at)
-                self._talk.hear(self.barrier.words())
+                waited = started - self.progress_at
+                self._ledger.wait += waited
+                if self.waits is not None and self.barrier.latest >= 0:
+                    self.waits[self.barrier.latest] += waited
+                if words := self.barrier.words():
+                    self._talk.hear(words)
                 self._begins = False
                 exchange = self._flow.send(self.barrier.open())
         except StopIteration as end:
@@ -141,7 +145,10 @@ class Engine:
             return RoundEnded(self._end_round(end.value))
         outgoing = self._speak(exchange)
         self.barrier.expect(exchange.expects)
-        self._talk.expect(exchange.expects)
+        if exchange.expects is None:
+            self._talk.all_due = True
+        else:
+            self._talk.expect(exchange.expects)
         self._keep(outgoing)
         self._spend(started)
         return outgoing
@@ -206,7 +213,7 @@ class Engine:
         self._kept_from = saved.kept_from
         self._promised.clear()
         for each in saved.kept:
-            covered = self.window.covered(each.frame, each.frame.promise)
+            covered = self.window.covered(each.frame)
             self._promised.update(seq for seq in covered if seq >= saved.seq)
         restore(self.stopping, saved.stopping)
 
@@ -224,11 +231,6 @@ class Engine:
             self._kept_from = oldest
             while kept and self.window.last_covered(kept[0].frame) < oldest:
                 kept.popleft()
-
-    def _wait(self, seconds: float) -> None:
-        self._ledger.wait += seconds
-        if self.waits is not None and self.barrier.latest >= 0:
-            self.waits[self.barrier.latest] += seconds
 
     def _spend(self, started: float) -> None:
         self.progress_at = self.clock()
@@ -248,24 +250,26 @@ class Engine:
     def _speak(self, exchange: Exchange) -> Outgoing | Silence:
         """The method's word as a frame; nothing, where it is silent by promise or by its turn."""
         seq, to = self.barrier.seq, exchange.to
-        promised = seq in self._promised
-        if promised:
+        if self._promised and seq in self._promised:
             self._promised.discard(seq)
             if not exchange.promised:
                 raise LocalProtocolError(f"exchange {seq}: we had promised to be silent in it")
-        if promised or (to is not None and not self._meant_for(to)):
             self._ledger.count_silence()
             return _SILENCE
-        word = self._talk.word(self.stopping.agreement.word, to)
+        if to is not None and not self._meant_for(to):
+            self._ledger.count_silence()
+            return _SILENCE
+        if word := self.stopping.agreement.word:
+            word = self._talk.word(word, to)
         frame: RoundFrame
         if exchange.payload is None:
             frame = Skip(seq, word)
         else:
             exchange.payload.flags.writeable = False  # given away: the simulator shares the object
-            promise = exchange.promise if self.stopping.agreement.may_promise else 0
-            frame = Delta(seq, exchange.payload, exchange.rounded, word, promise)
-            if promise:
-                self._promised.update(self.window.covered(frame, promise))
+            frame = Delta(seq, exchange.payload, exchange.rounded, word)
+            if exchange.promise and self.stopping.agreement.may_promise:
+                frame.promise = exchange.promise
+                self._promised.update(self.window.covered(frame))
         raw = self.codec.encode(frame)
         self._ledger.count(frame, raw, to)
         return Outgoing(frame, raw, to)

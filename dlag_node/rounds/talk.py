@@ -17,35 +17,35 @@ class Talk:
     """
 
     def __init__(self, window: Window, partners: frozenset[int] | None) -> None:
+        self.all_due = False  # something was due from every neighbor in an exchange of this round
         self._all = window.known
         self._partners = window.known if partners is None else partners
-        self._told = _NOBODY
         self._due = _NOBODY
+        self._told = _NOBODY
         self._heard: dict[int, int] = {}
 
     def word(self, word: int, to: frozenset[int] | None) -> int:
         """What a frame to these neighbors says of `word`: nothing, where all of them know it."""
-        if not word:
-            return 0
         to = self._all if to is None else to
         if to <= self._told:
             return 0
         self._told |= to
         return word
 
-    def expect(self, due: frozenset[int] | None) -> None:
-        """Something is due from these neighbors in an exchange of this round."""
-        self._due = self._all if due is None else self._due | due
+    def expect(self, due: frozenset[int]) -> None:
+        """Something is due from these neighbors alone in an exchange of this round."""
+        self._due |= due
 
     def hear(self, words: dict[int, int]) -> None:
         """What was told in an exchange of this round."""
-        if words:
-            self._heard.update(words)
+        self._heard.update(words)
 
     def close(self) -> list[int] | None:
         """The end of a round: what each partner told in it; None if the round brought no news."""
-        news = bool(self._due) and self._due >= self._partners
+        news = self.all_due or (self._due and self._due >= self._partners)
         heard = [self._heard.get(j, 0) for j in self._partners] if news else None
-        self._told = self._due = _NOBODY
-        self._heard = {}
+        self.all_due = False
+        self._due = self._told = _NOBODY
+        if self._heard:
+            self._heard = {}
         return heard

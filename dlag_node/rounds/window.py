@@ -50,12 +50,12 @@ class Window:
                 f"a neighbor can be {self.lead} ahead, never more"
             )
 
-    def covered(self, frame: RoundFrame, promise: int) -> range:
+    def covered(self, frame: RoundFrame) -> range:
         """The exchanges after that of the frame in which its sender has promised to be silent."""
-        if promise > self._longest:
+        if frame.promise > self._longest:
             raise RemoteProtocolError(
-                f"exchange {frame.seq} with a promise of {promise}, expected {self._longest} "
-                "at most"
+                f"exchange {frame.seq} with a promise of {frame.promise}, "
+                f"expected {self._longest} at most"
             )
         return range(frame.seq + self._stride, self.last_covered(frame) + 1, self._stride)
 

@@ -114,10 +114,10 @@ class Codec:
             raise RemoteProtocolError(f"{peer} sent exchange {shown(seq)}, expected 0 to {MAX_SEQ}")
         if code == 2:
             return Skip(seq, word)
-        if code in _PROMISING:
-            promise = self._promise(items[_FIELDS[code] - 1], seq, peer)
         rounded = None
-        if code not in _ROUNDED:
+        if code != Delta.CODE and code in _PROMISING:
+            promise = self._promise(items[_FIELDS[code] - 1], seq, peer)
+        if code == Delta.CODE or code not in _ROUNDED:
             # read-only: the bytes are ours alone
             vector = np.frombuffer(self._body(items[2], self._vector_bytes, seq, peer), _FLOAT)
         else:
