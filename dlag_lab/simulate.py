@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from coordinator.plan import Plan
 from dlag_lab.referee import Judge
 from dlag_lab.workers import Workers
-from dlag_node.rounds import Engine, RoundEnded
+from dlag_node.rounds import Engine, Outgoing, RoundEnded
 from dlag_node.rounds.course import Course
 from dlag_node.rounds.leaving import model_of, model_path
 from dlag_node.rounds.recorder import Recorder
@@ -123,8 +123,10 @@ class Simulator:
         self._events.append(engine.node)  # it may be able to go on at once
         if isinstance(outgoing, RoundEnded):
             return engine
-        for neighbor in engine.barrier.neighbors:
-            self._events.append(_Arrival(engine.node, neighbor, outgoing.frame_for(neighbor)))
+        if isinstance(outgoing, Outgoing):
+            for neighbor in engine.barrier.neighbors:
+                if outgoing.is_for(neighbor):
+                    self._events.append(_Arrival(engine.node, neighbor, outgoing.frame))
         return None
 
     def _pick(self) -> _Event:

@@ -113,6 +113,7 @@ class Admm:
             "tol": wanted.tol,
             **wanted.effective,
         }
+        self.schedule = wanted.schedule
         self.k = 0
         self.x: Array = np.zeros(dim)
         self.p: Array = np.zeros(dim)

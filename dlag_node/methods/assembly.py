@@ -14,6 +14,7 @@ from dlag_node.methods.dual_parameters import BEST, CERTIFIED, DualParameters
 from dlag_node.methods.guard import Guard, Pace
 from dlag_node.methods.lazy import LazyRule, StepRule
 from dlag_node.methods.mixing import mixing_for
+from dlag_node.methods.promise import schedule_of
 from dlag_node.methods.spec import FROM_THEOREM, MethodSpec
 from dlag_node.methods.theory import DualConstants, certified_reduction
 from dlag_node.methods.worker import Worker
@@ -26,7 +27,7 @@ BASE = frozenset(
         "constants",
     }
 )  # fmt: skip
-LAZY = frozenset({"gamma", "c", "D", "rule", "tau", "mu", "predict"})
+LAZY = frozenset({"gamma", "c", "D", "rule", "tau", "mu", "predict", "promise"})
 MULTI = frozenset({"K"})
 
 # eta = 2 / (15 beta) and s = 10 are Theorem 1's.
@@ -80,6 +81,11 @@ def assemble(
         ],
         guard=guard_of(constants, eta_beta=wanted.eta_beta, s=wanted.s, rule=rule, oracle=oracle),
         parameters=_effective(wanted, constants, sizes, poly, lazy=lazy),
+        schedule=schedule_of(
+            wanted.promise if lazy else 0,
+            exchanges=1 + len(scales),
+            lazy=1 + len(scales) if lazy_gossip else 1,
+        ),
     )
 
 
@@ -191,7 +197,7 @@ def _effective(
     if poly is not None:
         effective |= {"K": poly.K, "c2": poly.c2, "c3": poly.c3}
     paper = DualParameters()
-    for name in ("predict", "form", "weights", "constants", "mu"):
+    for name in ("predict", "promise", "form", "weights", "constants", "mu"):
         if (value := getattr(wanted, name)) != getattr(paper, name):
             effective[name] = value
     return effective

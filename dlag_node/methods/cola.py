@@ -29,7 +29,7 @@ import numpy as np
 
 from dlag_node.errors import ConfigError
 from dlag_node.methods.averaging import plain_averaging
-from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Array, Exchange, Flow, RoundReport
 from dlag_node.methods.guard import Guard
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Worker
@@ -84,6 +84,7 @@ class Cola:
         self.theta = np.zeros(f.dim)
         self.theta_hat = np.zeros(f.dim)
         self.width = f.dim
+        self.schedule = EVERYBODY_SPEAKS
         self._guard = Guard(usual=1.0, advice=f"raise epochs (epochs = {wanted.epochs})")
         self.advice = self._guard.advice
         self._k = 0

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Array, Exchange, Flow, RoundReport
 from dlag_node.methods.primal import PLAIN, Descent, StepParameters, descent
 from dlag_node.methods.spec import MethodSpec, presets
 from dlag_node.methods.worker import Worker
@@ -49,6 +49,7 @@ class Diging:
         self.W = descent.W
         self.alpha = descent.alpha
         self.parameters = descent.parameters
+        self.schedule = EVERYBODY_SPEAKS
         self.k = 0
         self.x: Array = np.zeros(problem.dim)
         self.y = self.x

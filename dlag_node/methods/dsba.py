@@ -31,7 +31,7 @@ import numpy as np
 
 from dlag_node.errors import ConfigError
 from dlag_node.methods.averaging import plain_averaging
-from dlag_node.methods.flow import Array, Exchange, Flow, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Array, Exchange, Flow, RoundReport
 from dlag_node.methods.guard import Guard
 from dlag_node.methods.spec import MethodSpec, presets
 from dlag_node.methods.worker import Worker
@@ -90,6 +90,7 @@ class Dsba:
         self._margins = np.zeros(f.samples)  # of each sample's last step, where the next begins
         self._before = _Before(np.zeros(f.dim), np.zeros(f.dim), 0, 0.0)
         self.width = f.dim
+        self.schedule = EVERYBODY_SPEAKS
         self._guard = Guard(usual=1.0, advice=f"lower alpha_L (alpha_L = {wanted.alpha_L:g})")
         self.advice = self._guard.advice
         self._k = 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from dlag_node.graphs.chebyshev import Chebyshev
 from dlag_node.methods.channel import Channel, accelerated_gossip
-from dlag_node.methods.flow import Array, Flow, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Array, Flow, RoundReport, Schedule
 from dlag_node.methods.guard import Guard
 from dlag_node.problems import square
 from dlag_node.solvers import Oracle
@@ -51,6 +51,7 @@ class DualAscent:
         gossip: Sequence[Channel],
         guard: Guard,
         parameters: dict[str, float | int | str],
+        schedule: Schedule = EVERYBODY_SPEAKS,
     ) -> None:
         self.oracle = oracle
         self.channel = channel
@@ -58,6 +59,7 @@ class DualAscent:
         self.poly = poly
         self.gossip = gossip
         self.parameters = parameters
+        self.schedule = schedule
         self.k = 0
         self.theta = np.zeros(dim)
         self.x = np.zeros(dim)

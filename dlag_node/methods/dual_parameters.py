@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from dlag_node.errors import ConfigError
 from dlag_node.methods.channel_parameters import require_channel_form
-from dlag_node.methods.spec import FROM_THEOREM, require_positive
+from dlag_node.methods.promise import require_promise
+from dlag_node.methods.spec import FROM_THEOREM, require_positive, worded
 from dlag_node.rounding import WHOLE
 from dlag_node.solvers import SOLVERS, parse_stop
 
@@ -29,9 +30,10 @@ class DualParameters:
     gradients.
 
     `rule` is the lazy condition: the paper's, with mu_min or with worker i's own mu_i (`mu=own`),
-    or `steps` with its tau. `weights` are the gossip weights of the run (`given`) or those by
-    `curvature`; `constants` are Proposition 1's (`paper`), or the exact extreme eigenvalues
-    (`tight`). `solver` may be `best`: by the shard's shape.
+    or `steps` with its tau; `promise` is R, the longest silence that a delta promises, 0 (or "off")
+    promises none, which is Algorithm 1. `weights` are the gossip weights of the run (`given`) or
+    those by `curvature`; `constants` are Proposition 1's (`paper`), or the exact extreme
+    eigenvalues (`tight`). `solver` may be `best`: by the shard's shape.
     """
 
     eta_beta: float = 1.0
@@ -49,6 +51,7 @@ class DualParameters:
     tau: float = 0.5
     mu: str = "min"
     predict: str = "none"
+    promise: int = worded(0, off=0)
     form: str = WHOLE
     weights: str = "given"
     constants: str = "paper"
@@ -75,6 +78,7 @@ class DualParameters:
         _one_of("constants", self.constants, ("paper", "tight"))
         require_positive("tau", self.tau)
         require_channel_form(self.predict, self.form)
+        require_promise(self.promise, self.D)
         if self.stop.startswith(CERTIFIED):
             _fraction("stop=certified", self.certified)
             require_positive("stop=certified", self.certified)

@@ -75,6 +75,7 @@ class ExactDiffusion:
         self.alpha = descent.alpha
         self.channel = descent.channel.channel(problem.dim, descent.W.halved().hood)
         self.parameters = descent.parameters | ({"local": local} if local > 1 else {})
+        self.schedule = descent.channel.schedule
         self.k = 0
         self.x: Array = np.zeros(problem.dim)
         self.y: Array = np.zeros(problem.dim)

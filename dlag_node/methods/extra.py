@@ -87,6 +87,7 @@ class Extra:
         self.channel = descent.channel.channel(problem.dim, descent.W.hood)
         self.alpha = descent.alpha
         self.parameters = descent.parameters
+        self.schedule = descent.channel.schedule
         self.k = 0
         self.x: Array = np.zeros(problem.dim)
         self._last = self.x  # x^0 in its place makes the first iteration as it should be

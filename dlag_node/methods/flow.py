@@ -27,9 +27,13 @@ Flow = Generator["Exchange", Inbox, T]
 class Exchange:
     """One crossing of the barrier: the same vector for every neighbor, or None for silence.
 
-    With `to`, the vector is for those neighbors alone and the others hear silence. A vector whose
-    values were `rounded` travels in fewer bytes. A yielded vector is given away: the method never
+    With `to`, the vector, or the silence, is told to those neighbors alone. A vector whose values
+    were `rounded` travels in fewer bytes. A yielded vector is given away: the method never
     writes into it again.
+
+    With `expects`, something is due from those neighbors alone, and nobody waits for the others;
+    both ends of an edge must know from the method who speaks in which exchange. Where `to` leaves
+    somebody out, nothing is sent to it.
 
     A delta may come with a `promise` r: in the next r exchanges of this vector there will be
     silence, which is then `promised`. A promise is a plan of the method's, and changes none of its
@@ -39,8 +43,31 @@ class Exchange:
     payload: Array | None
     to: frozenset[int] | None = None
     rounded: Rounded | None = None
+    expects: frozenset[int] | None = None
     promise: int = 0
     promised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What both ends of an edge know of who speaks when; the same for all workers of a run.
+
+    A neighbor is silent unannounced for `longest` exchanges of a vector at most, and the vector's
+    exchanges are `stride` apart: as many as a round has, at least. `partners` are those neighbors
+    with whom worker i exchanges something, both ways, in every round in which it does with any of
+    them, and over whom words on stopping travel: None, all of them. They cross an edge within `hop`
+    such rounds, and the graph that partners make has this `diameter` (None: it is the whole graph).
+    """
+
+    longest: int = 0  # R: the longest promise
+    stride: int = 1
+    lead: int = 1  # exchanges that a neighbor can be ahead of us
+    hop: int = 1
+    partners: frozenset[int] | None = None
+    diameter: int | None = None
+
+
+EVERYBODY_SPEAKS = Schedule()
 
 
 @dataclass(slots=True)
@@ -77,6 +104,10 @@ class Method(Protocol):
     @property
     def width(self) -> int:
         """The length of every vector that the method sends: that of theta, or a multiple of it."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Who speaks when, as far as both ends of an edge know it beforehand."""
 
     @property
     def advice(self) -> str:

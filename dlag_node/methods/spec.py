@@ -14,12 +14,15 @@ PRESETS = ("paper", "theory", "auto")
 FROM_THEOREM = "theorem"  # a parameter as the method's theorem gives it
 BALANCED = "balanced"  # a parameter by what the nodes reported at joining
 
+_WORDS = "words"  # of a field: what else may be said for which number
+
 
 class Parameters(Protocol):
     """What can be set of a family of methods: a frozen dataclass that checks its own fields.
 
     A field is annotated `int`, `float`, `str`, or `float | str` where it may be "theorem" or
-    "balanced"; the dataclass says which.
+    "balanced"; the dataclass says which. Words that stand for a number are in the field's metadata
+    (`worded`).
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -45,14 +48,14 @@ class MethodSpec:
 
         A method takes every field of its dataclass, or those that are named.
         """
-        kinds = {each.name: str(each.type) for each in fields(defaults)}
-        allowed = kinds if takes is None else takes
+        known = {each.name: each for each in fields(defaults)}
+        allowed = known if takes is None else takes
         changes: dict[str, Any] = {}
         for key, text in self.given.items():
             if key not in allowed:
                 names = ", ".join(sorted(allowed))
                 raise ConfigError(f"{self.name} has no parameter {key!r}: expected one of {names}")
-            changes[key] = _value(key, text, kinds[key])
+            changes[key] = _value(text, known[key])
         return replace(defaults, **changes)
 
 
@@ -85,13 +88,23 @@ def require_positive(name: str, value: float) -> None:
         raise ConfigError(f"{name} = {value}: expected a positive number")
 
 
-def _value(key: str, text: str, kind: str) -> float | int | str:
+def worded(default: int, **words: int) -> int:
+    """A field of whole numbers some of which have a name: `promise=off` is promise=0."""
+    return field(default=default, metadata={_WORDS: MappingProxyType(words)})
+
+
+def _value(text: str, wanted: Field[Any]) -> float | int | str:
     """The text as its field's annotation has it (annotations are text too)."""
+    kind, words = str(wanted.type), wanted.metadata.get(_WORDS, {})
     if kind == "str" or (text in (FROM_THEOREM, BALANCED) and "str" in kind):
         return text
+    if text in words:
+        number: int = words[text]
+        return number
     try:
         return int(text) if kind == "int" else float(text)
     except ValueError:
-        wanted = "a whole number" if kind == "int" else "a number"
-        theorem = f" or {FROM_THEOREM!r}" if "str" in kind else ""
-        raise ConfigError(f"{key} = {text!r}: expected {wanted}{theorem}") from None
+        expected = "a whole number" if kind == "int" else "a number"
+        for word in (FROM_THEOREM,) if "str" in kind else words:
+            expected += f" or {word!r}"
+        raise ConfigError(f"{wanted.name} = {text!r}: expected {expected}") from None

@@ -7,11 +7,11 @@ All workers hold theta, the same bits, and a trial point; both are 0 at first. R
     down  theta = trial if it was taken;  trial = theta + step;  pass (taken, step) on
 
 The tree (`graphs.tree`) is breadth first from a centre of the graph: each level speaks in an
-exchange of its own, `depth` of them up and as many down, in which all others are silent. That is
-2 (n - 1) messages a round of d + 1 floats, whatever the graph. Sums travel as deltas against what
-the parent has; `Copy` keeps both ends alike. A step is a delta as it is. Both are rounded to
-float32 (form=f4), which changes no count: what a delta lacks the next one brings, and a step is
-what all of them read.
+exchange of its own, `depth` of them up and as many down, in which nobody else sends anything or
+waits for anybody. That is 2 (n - 1) messages a round of d + 1 floats, whatever the graph. Sums
+travel as deltas against what the parent has; `Copy` keeps both ends alike. A step is a delta as it
+is. Both are rounded to float32 (form=f4), which changes no count: what a delta lacks the next one
+brings, and a step is what all of them read.
 
 Before the first round's sum another one goes up: the diagonal of the Hessians at 0, from which,
 with its own samples, the root makes its first guess of the pooled Hessian (`curvature`; up to dim
@@ -20,7 +20,8 @@ gradient is taken is free.
 
 theta is the last point taken, so that f(theta) never increases; with output=trial it is the trial,
 which is a round ahead and seldom not taken. A step of 0 is the root's word for rest: no worker
-computes or says anything from then on. The weights of U play no part. Both presets are one.
+computes anything from then on, and what is passed on is a token that says so. The weights of U play
+no part. Both presets are one.
 
 L-BFGS over a sum up and down a spanning tree is the terascale learner's: Agarwal, Chapelle, Dudik
 and Langford, "A Reliable Effective Terascale Linear Learning System" (JMLR 15, 2014).
@@ -28,6 +29,7 @@ and Langford, "A Reliable Effective Terascale Linear Learning System" (JMLR 15, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
 
@@ -38,7 +40,7 @@ from dlag_node.graphs.tree import spanning_tree
 from dlag_node.methods.channel import Copy
 from dlag_node.methods.channel_parameters import form_named
 from dlag_node.methods.curvature import ShardCurvature
-from dlag_node.methods.flow import Array, Exchange, Flow, Inbox, RoundReport
+from dlag_node.methods.flow import Array, Exchange, Flow, Inbox, RoundReport, Schedule
 from dlag_node.methods.lbfgs import Guess, Lbfgs
 from dlag_node.methods.spec import MethodSpec
 from dlag_node.methods.worker import Everyone, Worker
@@ -51,6 +53,7 @@ OUTPUTS = ("taken", "trial")
 # The trace of the Hessian bounds its largest eigenvalue and is up to d times as large; a quarter
 # of it is a first step that is seldom too long.
 _FIRST_STEP = 4.0
+_NOBODY: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class TreeDescent:
         self._form = form_named(wanted.form)
         self.advice = f"scale the features or raise lambda = {f.lam:g}"
         self.width = f.dim + 1
+        self.schedule = _schedule(tree.depth, self._up | self._down)
         self.k = 0
         self.taken: Array = np.zeros(f.dim)  # the last point taken
         self.trial: Array = np.zeros(f.dim)
@@ -147,8 +151,8 @@ class TreeDescent:
     def round(self) -> Flow[RoundReport]:
         """One evaluation of f and its gradient by all workers, and what follows from it."""
         if self.resting:
-            for _ in range(2 * self._depth):
-                yield Exchange(None)
+            for to, expects in (*self._turns_up(), *self._turns_down()):
+                yield Exchange(None, to, expects=expects)
             self.k += 1
             return RoundReport(gradients=0, step=0.0, age=0)
         f, before = self._problem, self.theta
@@ -168,18 +172,30 @@ class TreeDescent:
         moved = norm(self.theta - before)
         return RoundReport(gradients=f.samples, step=moved, age=0)
 
-    def _sum(self, own: Array, told: Copy, heard: list[Copy]) -> Flow[Array]:
-        """The way up, deepest level first; returns the sum over worker i's subtree."""
-        total = own
+    def _turns_up(self) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
+        """To whom worker i speaks and from whom it hears on the way up, deepest level first."""
         for level in range(self._depth, 0, -1):
-            if level == self._level:
+            mine, next_to_mine = level == self._level, level == self._level + 1
+            yield self._up if mine else _NOBODY, self._down if next_to_mine else _NOBODY
+
+    def _turns_down(self) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
+        """The same on the way down, the root first."""
+        for level in range(self._depth):
+            mine, next_to_mine = level == self._level, level + 1 == self._level
+            yield self._down if mine else _NOBODY, self._up if next_to_mine else _NOBODY
+
+    def _sum(self, own: Array, told: Copy, heard: list[Copy]) -> Flow[Array]:
+        """The way up; returns the sum over worker i's subtree."""
+        total = own
+        for to, expects in self._turns_up():
+            if to:
                 self._check(total)
-                exchange = self._exchange(total - told.value, self._up)
+                exchange = self._exchange(total - told.value, to)
                 told.change(exchange.payload)
                 yield exchange
                 continue
-            inbox = yield Exchange(None)
-            if level == self._level + 1:
+            inbox = yield Exchange(None, to, expects=expects)
+            if expects:
                 for child, copy in zip(self._children, heard, strict=True):
                     copy.change(_from(child, inbox))
                     total = total + copy.value
@@ -187,12 +203,11 @@ class TreeDescent:
         return total
 
     def _spread(self, total: Array) -> Flow[Array]:
-        """The way down, the root first; returns its word (taken or not, step)."""
+        """The way down; returns the root's word (taken or not, step)."""
         passing = self._exchange(self._verdict(total), self._down) if self._parent is None else None
-        for level in range(self._depth):
-            mine = level == self._level and self._children
-            inbox = yield passing if mine and passing is not None else Exchange(None)
-            if level + 1 == self._level:
+        for to, expects in self._turns_down():
+            inbox = yield passing if to and passing else Exchange(None, _NOBODY, expects=expects)
+            if expects:
                 assert self._parent is not None
                 passing = self._exchange(_from(self._parent, inbox), self._down)
         assert passing is not None
@@ -200,11 +215,11 @@ class TreeDescent:
         return passing.payload  # the root, too, reads its word as all others do
 
     def _exchange(self, vector: Array, to: frozenset[int]) -> Exchange:
-        """The vector on its way, in fewer bytes where they were asked for."""
+        """The vector on its way, in fewer bytes where they were asked for; nothing is due then."""
         if self._form is None:
-            return Exchange(vector, to)
+            return Exchange(vector, to, expects=_NOBODY)
         body = rounded(vector, self._form)
-        return Exchange(body.values, to, body)
+        return Exchange(body.values, to, body, _NOBODY)
 
     def _verdict(self, total: Array) -> Array:
         """The root's word on the trial."""
@@ -225,6 +240,15 @@ class TreeDescent:
                 f"round {self.k}: f, its gradient or a step at ||trial|| = "
                 f"{norm(self.trial):.3g} is not finite; {self.advice}"
             )
+
+
+def _schedule(depth: int, partners: frozenset[int]) -> Schedule:
+    """A parent and a child wait for each other in every round, once each way.
+
+    So one is less than a round of 2 depth exchanges ahead of the other, and of 3 depth in the first
+    round. Words on stopping travel over the tree, which is 2 depth wide at most.
+    """
+    return Schedule(stride=2 * depth, lead=3 * depth, partners=partners, diameter=2 * depth)
 
 
 def _first_step(everyone: Everyone) -> float:

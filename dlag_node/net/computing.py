@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dlag_node.rounds import Engine, Outgoing, RoundEnded
+from dlag_node.rounds import Advance, Engine
 
 _HEAVY_SECONDS = 0.05  # an advance that took longer goes to a thread the next time
 
-Result = Callable[[], Outgoing | RoundEnded]  # what `advance` returned, or raises what it raised
+Result = Callable[[], Advance]  # what `advance` returned, or raises what it raised
 
 
 class Computing:
@@ -25,7 +25,7 @@ class Computing:
         """Whether the next step is likely to take long."""
         return self._heavy[self._engine.between_rounds]
 
-    def here(self) -> Outgoing | RoundEnded:
+    def here(self) -> Advance:
         """The next step, now."""
         at_begin = self._engine.between_rounds
         outgoing = self._engine.advance()
@@ -36,7 +36,7 @@ class Computing:
         """The next step in a thread, so that signals and timers are answered meanwhile."""
         self.busy = True
 
-        def back(future: asyncio.Future[Outgoing | RoundEnded]) -> None:
+        def back(future: asyncio.Future[Advance]) -> None:
             self.busy = False
             if not future.cancelled():
                 done(future.result)

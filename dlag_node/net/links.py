@@ -149,14 +149,14 @@ class Links:
         self._put_on(self._links[neighbor], raw)
 
     def broadcast(self, outgoing: Outgoing) -> None:
-        """Send every neighbor whose link is up the round frame that is meant for it.
+        """Send a round frame to every neighbor that it is meant for and whose link is up.
 
         The others will say hello first, and be sent what they lack then.
         """
-        alike = outgoing.to is None
+        raw, to = outgoing.raw, outgoing.to
         for link in self._links.values():
-            if link.up:
-                self._put_on(link, outgoing.raw if alike else outgoing.raw_for(link.node))
+            if link.up and (to is None or link.node in to):
+                self._put_on(link, raw)
 
     def resend(self, neighbor: int, raw: bytes) -> None:
         """Send a round frame again, to one neighbor."""

@@ -37,7 +37,7 @@ from dlag_node.net.orders import (
     WakeAt,
 )
 from dlag_node.net.wish import Wish
-from dlag_node.rounds import Engine, Outgoing, Record, RoundEnded
+from dlag_node.rounds import Advance, Engine, Record, RoundEnded, Silence
 from dlag_node.rounds.course import Course
 from dlag_node.wire.frames import Abort, Done, Frame, Hello, Need, Refuse
 from dlag_node.wire.limits import MAX_TEXT
@@ -172,15 +172,16 @@ class NodeState:
         """The laboratory says how far we may go."""
         self.course.horizon = Horizon(min(horizon.rounds, self._limit), horizon.final)
 
-    def computed(self, result: Outgoing | RoundEnded, now: float) -> None:
-        """The engine has come to its next frame, or to the end of its round."""
+    def computed(self, result: Advance, now: float) -> None:
+        """The engine has come to its next exchange, or to the end of its round."""
         self._computing = False
         self._moved_at = now
         self._need_after = NEED_AFTER
         if not self.begun:
             self.begun = True
             self._begun_at = now - self.engine.advance_seconds
-        self._orders.append(result)  # to be sent, or written down
+        if not isinstance(result, Silence):
+            self._orders.append(result)  # to be sent, or written down
         if type(result) is RoundEnded:
             self._end_round(result.record, now - self._begun_at)
         elif self._ahead:
@@ -233,8 +234,8 @@ class NodeState:
 
     def _answer(self, neighbor: int, need: int) -> None:
         """Send what goes on from exchange `need`, and Done again if we are."""
-        for outgoing in self.engine.frames_from(need):
-            self._orders.append(Resend(neighbor, outgoing.raw_for(neighbor)))
+        for outgoing in self.engine.frames_from(neighbor, need):
+            self._orders.append(Resend(neighbor, outgoing.raw))
         if self._said_goodbye:
             self._orders.append(Send(neighbor, Done(self.engine.seq)))
 

@@ -25,7 +25,7 @@ from dlag_node.rounds.engine import Engine, Outgoing, Saved
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Delta, RoundFrame, Skip
 
-VERSION = 2
+VERSION = 3
 _MAGIC = b"DLAGstat"
 _HEAD = struct.Struct("<8sQQI")  # magic, serial, length of the body, CRC-32
 _KINDS = {"d": "<f8", "l": "<i8", "q": "<i8"}  # by numpy's letter; looked up far faster than made
@@ -72,11 +72,8 @@ def freeze(
         {name: _packed(value) for name, value in part.items()}
         for part in (capture(engine.method), saved.stopping)
     )
-    frames = [
-        (each.raw, None if each.to is None else sorted(each.to), each.raw_silence)
-        for each in saved.kept
-    ]
-    numbers = (saved.rounds, saved.seq, saved.back, saved.starts)
+    frames = [(each.raw, None if each.to is None else sorted(each.to)) for each in saved.kept]
+    numbers = (saved.rounds, saved.seq, saved.back, saved.starts, saved.kept_from)
     whose = (VERSION, owner.run, owner.config, owner.node)
     body: bytes = _PACKER.pack(
         (*whose, *numbers, frames, finished, sorted(done), moved or {}, state, stopping)
@@ -102,13 +99,13 @@ def thaw(body: bytes, owner: Owner, codec: Codec) -> Checkpoint:
         if found != ours:
             raise CheckpointRefused(f"a checkpoint of {what} {found!r:.20}, ours is {ours!r:.20}")
     try:
-        rounds, seq, back, starts, frames, finished, done, moved, *states = items[4:]
+        rounds, seq, back, starts, kept_from, frames, finished, done, moved, *states = items[4:]
         kept = tuple(_outgoing(codec, *each) for each in frames)
         state, stopping = (
             {name: _unpacked(value) for name, value in part.items()} for part in states
         )
         return Checkpoint(
-            Saved(rounds, seq, back, tuple(starts), kept, stopping),
+            Saved(rounds, seq, back, tuple(starts), kept_from, kept, stopping),
             state,
             finished,
             frozenset(done),
@@ -159,13 +156,8 @@ def _unpacked(value: Any) -> Value:
     return array.astype(array.dtype.newbyteorder("="))
 
 
-def _outgoing(codec: Codec, raw: bytes, to: list[int] | None, raw_silence: bytes) -> Outgoing:
-    if to is None:
-        return Outgoing(_frame(codec, raw), raw)
-    silence = _frame(codec, raw_silence)
-    if not isinstance(silence, Skip):
-        raise ValueError("a silence that says something")
-    return Outgoing(_frame(codec, raw), raw, frozenset(to), silence, raw_silence)
+def _outgoing(codec: Codec, raw: bytes, to: list[int] | None) -> Outgoing:
+    return Outgoing(_frame(codec, raw), raw, None if to is None else frozenset(to))
 
 
 def _frame(codec: Codec, raw: bytes) -> RoundFrame:

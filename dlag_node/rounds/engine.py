@@ -14,6 +14,7 @@ from dlag_node.rounds.barrier import Barrier
 from dlag_node.rounds.ledger import Ledger
 from dlag_node.rounds.record import Record
 from dlag_node.rounds.stopping import Stopping
+from dlag_node.rounds.talk import Talk
 from dlag_node.rounds.window import Window
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Delta, RoundFrame, Skip
@@ -22,26 +23,23 @@ from dlag_node.wire.limits import MAX_NODES
 
 @dataclass(slots=True)
 class Outgoing:
-    """A frame of ours, encoded once for every neighbor, or for those in `to` alone.
-
-    Then the other neighbors get a skip of the same exchange: `silence`, and its bytes.
-    """
+    """A frame of ours, encoded once for every neighbor, or for those in `to` alone."""
 
     frame: RoundFrame
     raw: bytes
     to: frozenset[int] | None = None
-    silence: Skip | None = None
-    raw_silence: bytes = b""
 
-    def frame_for(self, neighbor: int) -> RoundFrame:
-        """What this neighbor is to hear."""
-        if self.to is None or self.silence is None or neighbor in self.to:
-            return self.frame
-        return self.silence
+    def is_for(self, neighbor: int) -> bool:
+        """Whether this neighbor is to hear it."""
+        return self.to is None or neighbor in self.to
 
-    def raw_for(self, neighbor: int) -> bytes:
-        """The bytes of what this neighbor is to hear."""
-        return self.raw if self.to is None or neighbor in self.to else self.raw_silence
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Nothing is sent in this exchange, to anybody: it was promised, or is not our turn."""
+
+
+_SILENCE = Silence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,9 @@ class RoundEnded:
     record: Record
 
 
+Advance = Outgoing | Silence | RoundEnded
+
+
 @dataclass(frozen=True, slots=True)
 class Saved:
     """An engine between two rounds, without its method."""
@@ -58,7 +59,8 @@ class Saved:
     rounds: int  # finished
     seq: int
     back: int  # rounds that a neighbor may fall back by
-    starts: tuple[int, ...]  # first exchanges of as many of the last rounds
+    starts: tuple[int, ...]  # first exchanges of the last rounds that a neighbor may fall back to
+    kept_from: int  # our frames that cover this exchange, or one after it, are kept
     kept: tuple[Outgoing, ...]
     stopping: State  # of the part of that name
 
@@ -83,7 +85,7 @@ class Engine:
         self.method = method
         self.codec = codec
         self.node = node
-        self.window = Window(neighbors)
+        self.window = Window(neighbors, method.schedule)
         self.barrier = Barrier(self.window)
         self.stopping = stopping or Stopping(MAX_NODES)  # no graph has a larger diameter
         self.rounds = 0  # finished
@@ -92,9 +94,12 @@ class Engine:
         self._flow: Flow[RoundReport] | None = None
         self.between_rounds = True  # the method is whole: no round has begun since the last ended
         self._begins = True  # the exchange under way is the first of its round
+        self._talk = Talk(self.window, method.schedule.partners)
+        self._promised: set[int] = set()  # exchanges to come in which we will be silent
         self._kept: deque[Outgoing] = deque()
+        self._kept_from = 0
         self._back = 0  # rounds that a neighbor may fall back by, should it crash
-        self._starts: deque[int] = deque(maxlen=1)  # first exchanges of the last rounds with any
+        self._starts: deque[int] = deque(maxlen=self.window.rounds_behind)  # of the last rounds
         self.clock = clock
         self.progress_at = 0.0  # by the clock: when `advance` last ended
         self.waits: dict[int, float] | None = None  # at the barrier, by who came last, if wanted
@@ -114,7 +119,7 @@ class Engine:
         """Take a neighbor's frame; cheap. False for a harmless repeat."""
         return self.barrier.put(neighbor, frame)
 
-    def advance(self) -> Outgoing | RoundEnded:
+    def advance(self) -> Advance:
         """Run the method to its next exchange and return our frame, or to the end of its round.
 
         Heavy: the method computes in here.
@@ -129,72 +134,103 @@ class Engine:
             else:
                 waited = started - self.progress_at
                 self._ledger.wait += waited
-                if self.waits is not None:
+                if self.waits is not None and self.barrier.latest >= 0:
                     self.waits[self.barrier.latest] += waited
-                if self._begins:
-                    self.stopping.agreement.hear(self.barrier.words())
-                    self._begins = False
+                if words := self.barrier.words():
+                    self._talk.hear(words)
+                self._begins = False
                 exchange = self._flow.send(self.barrier.open())
         except StopIteration as end:
             self._spend(started)
             return RoundEnded(self._end_round(end.value))
-        outgoing = self._frame(exchange)
+        outgoing = self._speak(exchange)
+        self.barrier.expect(exchange.expects)
+        if exchange.expects is None:
+            self._talk.all_due = True
+        else:
+            self._talk.expect(exchange.expects)
         self._keep(outgoing)
         self._spend(started)
         return outgoing
 
-    def frames_from(self, seq: int) -> list[Outgoing]:
-        """Those of our frames that a neighbor at exchange `seq` takes.
+    def frames_from(self, neighbor: int, seq: int) -> list[Outgoing]:
+        """Those of our frames that a neighbor at exchange `seq` takes: the one that covers it, too.
 
         One that is further behind asks again when it is there.
         """
-        oldest = self._kept[0].frame.seq if self._kept else 0
-        if seq < oldest:
+        if seq < self._kept_from:
             raise RemoteProtocolError(
-                f"a neighbor needs exchange {seq}, but we keep only those from {oldest} on"
+                f"neighbor {neighbor} needs exchange {seq}, "
+                f"but we keep only those from {self._kept_from} on"
             )
-        wanted = self.window.wanted(seq)
-        return [each for each in self._kept if each.frame.seq in wanted]
+        window, last = self.window, self.window.wanted(seq)[-1]
+        return [
+            each
+            for each in self._kept
+            if each.is_for(neighbor)
+            and window.last_covered(each.frame) >= seq
+            and each.frame.seq <= last
+        ]
 
     def keep_for(self, back: int) -> None:
         """From now on keep what a neighbor needs that may fall back by `back` rounds."""
         if back > self._back:
             self._back = back
-            self._starts = deque(self._starts, maxlen=back + 1)
+            self._starts = deque(self._starts, maxlen=back + self.window.rounds_behind)
 
     def saved(self) -> Saved:
         """Where we are between two rounds, with the frames that a neighbor may need after a crash.
 
-        A neighbor that falls back by `back` rounds needs the frames of that many rounds before this
-        one; a neighbor that did not crash may lack our last one.
+        A neighbor that falls back by `back` rounds needs the frames of that many rounds before the
+        one that it is in, which need not be ours; a neighbor that did not crash may lack our last.
         """
         assert self.between_rounds
-        starts = list(self._starts)[-self._back :] if self._back else []
-        oldest = min([*starts, self.window.in_doubt(self.seq - 1)])
-        kept = tuple(each for each in self._kept if each.frame.seq >= oldest)
-        return Saved(self.rounds, self.seq, self._back, tuple(starts), kept, capture(self.stopping))
+        behind = self._back + self.window.rounds_behind - 1
+        starts = list(self._starts)[-behind:] if self._back else []
+        oldest = max(self._kept_from, min([*starts, self.window.in_doubt(self.seq - 1)]))
+        kept = tuple(each for each in self._kept if self.window.last_covered(each.frame) >= oldest)
+        return Saved(
+            self.rounds,
+            self.seq,
+            self._back,
+            tuple(starts),
+            oldest,
+            kept,
+            capture(self.stopping),
+        )
 
     def go_on(self, saved: Saved) -> None:
-        """Take up where an engine like this one was; its method has been restored already."""
+        """Take up where an engine like this one was; its method has been restored already.
+
+        What we have promised is in the frames that are kept.
+        """
         assert self.between_rounds
         self.rounds = saved.rounds
         self.barrier.begin_at(saved.seq)
         self._back = saved.back
-        self._starts = deque(saved.starts, maxlen=saved.back + 1)
+        self._starts = deque(saved.starts, maxlen=saved.back + self.window.rounds_behind)
         self._kept = deque(saved.kept)
+        self._kept_from = saved.kept_from
+        self._promised.clear()
+        for each in saved.kept:
+            covered = self.window.covered(each.frame)
+            self._promised.update(seq for seq in covered if seq >= saved.seq)
         restore(self.stopping, saved.stopping)
 
-    def _keep(self, outgoing: Outgoing) -> None:
-        seq = outgoing.frame.seq
+    def _keep(self, outgoing: Outgoing | Silence) -> None:
+        seq = self.barrier.seq
         if self._begins:
             self._starts.append(seq)
         kept = self._kept
-        kept.append(outgoing)
+        if type(outgoing) is Outgoing:
+            kept.append(outgoing)
         oldest = self.window.in_doubt(seq)
         if self._back and self._starts[0] < oldest:
             oldest = self._starts[0]
-        while kept[0].frame.seq < oldest:
-            kept.popleft()
+        if oldest > self._kept_from:
+            self._kept_from = oldest
+            while kept and self.window.last_covered(kept[0].frame) < oldest:
+                kept.popleft()
 
     def _spend(self, started: float) -> None:
         self.progress_at = self.clock()
@@ -206,42 +242,43 @@ class Engine:
             raise LocalProtocolError(f"a round returned {report!r:.60}")
         self.last_record = record = self._ledger.close(self.rounds, report)
         self.rounds += 1
-        self.stopping.close(self.method.theta)
+        self.stopping.close(self.method.theta, self._talk.close())
         self._flow = None
         self.between_rounds = True
         return record
 
-    @property
-    def _word(self) -> int:
-        """What to tell of stopping: once a round, in its first exchange."""
-        return self.stopping.agreement.word if self._begins else 0
-
-    def _frame(self, exchange: Exchange) -> Outgoing:
-        if exchange.to is not None:
-            return self._frame_for_some(exchange, exchange.to)
-        seq = self.barrier.seq
+    def _speak(self, exchange: Exchange) -> Outgoing | Silence:
+        """The method's word as a frame; nothing, where it is silent by promise or by its turn."""
+        seq, to = self.barrier.seq, exchange.to
+        if self._promised and seq in self._promised:
+            self._promised.discard(seq)
+            if not exchange.promised:
+                raise LocalProtocolError(f"exchange {seq}: we had promised to be silent in it")
+            self._ledger.count_silence()
+            return _SILENCE
+        if to is not None and not self._meant_for(to):
+            self._ledger.count_silence()
+            return _SILENCE
+        if word := self.stopping.agreement.word:
+            word = self._talk.word(word, to)
         frame: RoundFrame
         if exchange.payload is None:
-            frame = Skip(seq, self._word)
+            frame = Skip(seq, word)
         else:
             exchange.payload.flags.writeable = False  # given away: the simulator shares the object
-            frame = Delta(seq, exchange.payload, exchange.rounded, self._word)
+            frame = Delta(seq, exchange.payload, exchange.rounded, word)
+            if exchange.promise and self.stopping.agreement.may_promise:
+                frame.promise = exchange.promise
+                self._promised.update(self.window.covered(frame))
         raw = self.codec.encode(frame)
-        self._ledger.count(frame, raw)
-        return Outgoing(frame, raw)
+        self._ledger.count(frame, raw, to)
+        return Outgoing(frame, raw, to)
 
-    def _frame_for_some(self, exchange: Exchange, to: frozenset[int]) -> Outgoing:
-        """A delta for the neighbors in `to`, a skip for the others."""
-        if strangers := to.difference(self.barrier.neighbors):
-            raise LocalProtocolError(
-                f"exchange {self.seq}: a vector for nodes {sorted(strangers)}, "
-                f"our neighbors are {self.barrier.neighbors}"
-            )
-        if exchange.payload is None or not to:
-            return self._frame(Exchange(None))
-        exchange.payload.flags.writeable = False
-        frame = Delta(self.seq, exchange.payload, exchange.rounded, self._word)
-        silence = Skip(self.seq, self._word)
-        raw, raw_silence = self.codec.encode(frame), self.codec.encode(silence)
-        self._ledger.count_some(frame, raw, raw_silence, to)
-        return Outgoing(frame, raw, to, silence, raw_silence)
+    def _meant_for(self, to: frozenset[int]) -> frozenset[int]:
+        """To whom an exchange speaks, if they are neighbors."""
+        if to <= self.window.known:
+            return to
+        raise LocalProtocolError(
+            f"exchange {self.seq}: something for nodes {sorted(to - self.window.known)}, "
+            f"our neighbors are {self.barrier.neighbors}"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dlag_node.methods.flow import RoundReport
-from dlag_node.rounds.record import SENT, SKIPPED, Record
+from dlag_node.rounds.record import QUIET, SENT, SKIPPED, Record
 from dlag_node.wire.frames import Delta, RoundFrame
 
 
@@ -22,36 +22,33 @@ class Ledger:
         self._edges = len(neighbors)  # of this worker: a frame leaves over each of them
         self._clear()
 
-    def count(self, frame: RoundFrame, raw: bytes) -> None:
-        """One exchange's frame, about to leave to every neighbor."""
-        self._sent_bytes += len(raw) * self._edges
+    def count(self, frame: RoundFrame, raw: bytes, to: frozenset[int] | None) -> None:
+        """One exchange's frame, about to leave to every neighbor, or to those in `to` alone."""
+        reached = self._edges if to is None else len(to)
+        self._sent_bytes += len(raw) * reached
         if type(frame) is Delta:
             self._exchanges += SENT
-            self._payload_bytes += frame.payload_bytes * self._edges
+            self._deltas += reached
+            self._payload_bytes += frame.payload_bytes * reached
+            if to is not None:
+                self._pass_over(to)
         else:
             self._exchanges += SKIPPED
+            self._tokens += reached
 
-    def count_some(self, delta: Delta, raw: bytes, raw_silence: bytes, to: frozenset[int]) -> None:
-        """A delta about to leave to the neighbors in `to`, and a skip to the others."""
-        reached = len(to)
-        silent = self._edges - reached
-        for j in self._neighbors:
-            if j not in to:
-                self._passed_over[j] = self._passed_over.get(j, 0) + 1
-        self._exchanges += SENT
-        self._payload_bytes += delta.payload_bytes * reached
-        self._sent_bytes += len(raw) * reached + len(raw_silence) * silent
-        self._silent += silent
+    def count_silence(self) -> None:
+        """One exchange in which nothing leaves."""
+        self._exchanges += QUIET
 
     def close(self, k: int, report: RoundReport) -> Record:
         """The record of round k; the next round starts from nothing."""
-        deltas = self._exchanges.count(SENT)
+        deltas, tokens = self._deltas, self._tokens
         record = Record(
             self._node,
             k,
             self._exchanges,
-            deltas * self._edges - self._silent,
-            (len(self._exchanges) - deltas) * self._edges + self._silent,
+            deltas,
+            tokens,
             self._payload_bytes,
             self._sent_bytes,
             report.gradients,
@@ -59,19 +56,30 @@ class Ledger:
             report.age,
             self.compute,
             self.wait,
-            self._told(deltas) if self._silent else None,
+            self._told() if self._passed_over else None,
+            quiet=len(self._exchanges) * self._edges - deltas - tokens,
+            overdue=report.overdue,
+            gap=report.gap,
+            bound=report.bound,
         )
         self._clear()
         return record
 
-    def _told(self, deltas: int) -> list[int]:
+    def _pass_over(self, to: frozenset[int]) -> None:
+        for j in self._neighbors:
+            if j not in to:
+                self._passed_over[j] = self._passed_over.get(j, 0) + 1
+
+    def _told(self) -> list[int]:
         """How many of the round's deltas went to each neighbor."""
+        deltas = self._exchanges.count(SENT)
         return [deltas - self._passed_over.get(j, 0) for j in self._neighbors]
 
     def _clear(self) -> None:
         self._exchanges = ""
-        self._silent = 0  # edges with a skip in exchanges with a delta
-        self._passed_over: dict[int, int] = {}  # the same, by neighbor
+        self._deltas = 0  # over directed edges
+        self._tokens = 0
+        self._passed_over: dict[int, int] = {}  # by neighbor: deltas that went to others alone
         self._payload_bytes = 0
         self._sent_bytes = 0
         self.compute = 0.0

@@ -47,10 +47,10 @@ class Stopping:
 
     STATE = ("agreement", "stillness")
 
-    def __init__(self, diameter: int, tol: float | None = None) -> None:
-        self.agreement = Agreement(diameter)
+    def __init__(self, diameter: int, tol: float | None = None, *, hop: int = 1) -> None:
+        self.agreement = Agreement(diameter, hop=hop)
         self.stillness = None if tol is None else Stillness(tol)
 
-    def close(self, theta: Array) -> None:
-        """The end of a round."""
-        self.agreement.close(calm=self.stillness is not None and self.stillness.look(theta))
+    def close(self, theta: Array, heard: list[int] | None) -> None:
+        """The end of a round, in which the neighbors told this."""
+        self.agreement.close(heard, calm=self.stillness is not None and self.stillness.look(theta))

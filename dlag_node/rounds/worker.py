@@ -48,13 +48,16 @@ def engine_for(enrol: Enrol, assignment: Assignment, problem: Problem) -> Engine
         seed=assignment.seed,
     )
     method = build_method(parse_method(assignment.method, assignment.preset), worker)
+    schedule = method.schedule
     neighbors = [peer.node for peer in assignment.peers]
     return Engine(
         method,
         node=enrol.node,
         neighbors=neighbors,
         codec=Codec(method.width),
-        stopping=Stopping(assignment.diameter, assignment.tol),
+        stopping=Stopping(
+            schedule.diameter or assignment.diameter, assignment.tol, hop=schedule.hop
+        ),
     )
 
 

@@ -23,14 +23,30 @@ from dlag_node.wire.frames import (
     Who,
     all_finite,
 )
-from dlag_node.wire.limits import FLOAT_BYTES, MAX_SEQ, MAX_WIDTH, MAX_WORD, frame_limit
+from dlag_node.wire.limits import (
+    FLOAT_BYTES,
+    MAX_PROMISE,
+    MAX_SEQ,
+    MAX_WIDTH,
+    MAX_WORD,
+    frame_limit,
+)
 from dlag_node.wire.schema import build, pack, shown, unpack_array
 
 _Control = Hello | Need | Who | Refuse | Done | Abort
 _CONTROL: dict[int, type[_Control]] = {
     kind.CODE: kind for kind in (Hello, Welcome, Need, Who, Refuse, Done, Abort)
 }
-_FIELDS: dict[object, int] = {Delta.CODE: 3, Skip.CODE: 2, Delta.ROUNDED_CODE: 4}
+# of a round's frame: how many fields it has, but for a word, by its code
+_FIELDS: dict[object, int] = {
+    Delta.CODE: 3,
+    Skip.CODE: 2,
+    Delta.ROUNDED_CODE: 4,
+    Delta.PROMISING_CODE: 4,
+    Delta.ROUNDED_PROMISING_CODE: 5,
+}
+_PROMISING = (Delta.PROMISING_CODE, Delta.ROUNDED_PROMISING_CODE)
+_ROUNDED = (Delta.ROUNDED_CODE, Delta.ROUNDED_PROMISING_CODE)
 _FLOAT = np.dtype("<f8")
 _SWAP = sys.byteorder == "big"
 
@@ -39,8 +55,9 @@ class Codec:
     """Encodes and decodes the frames of one run, whose vectors have `width` entries.
 
     On the wire a Delta is `[1, seq, bin]`, `bin` being the vector's 8 * width bytes, a Skip is
-    `[2, seq]`, a rounded Delta `[10, seq, form, bin]`; a word on stopping, if any, comes last.
-    Every other frame is written by the schema.
+    `[2, seq]`, a rounded Delta `[10, seq, form, bin]`; with a promise r these are
+    `[11, seq, bin, r]` and `[12, seq, form, bin, r]`. A word on stopping, if any, comes last. Every
+    other frame is written by the schema.
     """
 
     def __init__(self, width: int) -> None:
@@ -67,6 +84,9 @@ class Codec:
             if frame.rounded is not None:
                 return self._rounded(frame, frame.rounded)
             body = vector.astype(_FLOAT) if _SWAP else np.ascontiguousarray(vector)
+            if frame.promise:
+                items = (11, frame.seq, body.data.cast("B"), frame.promise)
+                return self._packed(items, frame.word)
             return self._packed((1, frame.seq, body.data.cast("B")), frame.word)
         if type(frame) is Skip:
             return self._packed((2, frame.seq), frame.word)
@@ -76,7 +96,7 @@ class Codec:
         """The frame in `raw`; anything that is none is a RemoteProtocolError naming `peer`."""
         items = unpack_array(raw, self.frame_limit, peer)
         code = items[0]
-        if type(code) is int and (1 <= code <= 2 or code == Delta.ROUNDED_CODE):
+        if type(code) is int and (1 <= code <= 2 or 10 <= code <= 12):
             return self._round_frame(items, peer)
         kind = _CONTROL.get(code) if type(code) is int else None
         if kind is None:
@@ -84,7 +104,7 @@ class Codec:
         return build(kind, items[1:], peer=peer)
 
     def _round_frame(self, items: list[object], peer: object) -> RoundFrame:
-        code, size, word = items[0], len(items), 0
+        code, size, word, promise = items[0], len(items), 0, 0
         if size == _FIELDS[code] + 1:
             word = self._word(items[-1], peer)
         elif size != _FIELDS[code]:
@@ -95,7 +115,9 @@ class Codec:
         if code == 2:
             return Skip(seq, word)
         rounded = None
-        if code == Delta.CODE:
+        if code != Delta.CODE and code in _PROMISING:
+            promise = self._promise(items[_FIELDS[code] - 1], seq, peer)
+        if code == Delta.CODE or code not in _ROUNDED:
             # read-only: the bytes are ours alone
             vector = np.frombuffer(self._body(items[2], self._vector_bytes, seq, peer), _FLOAT)
         else:
@@ -109,7 +131,7 @@ class Codec:
             raise RemoteProtocolError(
                 f"{peer} sent exchange {seq} with entries that are not finite"
             )
-        return Delta(seq, vector, rounded, word)
+        return Delta(seq, vector, rounded, word, promise)
 
     @staticmethod
     def _body(body: object, size: int, seq: int, peer: object) -> bytes:
@@ -126,9 +148,22 @@ class Codec:
             raise RemoteProtocolError(f"{peer} sent {shown(word)} where a word on stopping was due")
         return word
 
+    @staticmethod
+    def _promise(promise: object, seq: int, peer: object) -> int:
+        """For how many exchanges there will be silence; 0 is told by another code."""
+        if type(promise) is not int or not 0 < promise <= MAX_PROMISE:
+            raise RemoteProtocolError(
+                f"{peer} sent exchange {seq} with a promise of {shown(promise)}, "
+                f"expected 1 to {MAX_PROMISE}"
+            )
+        return promise
+
     def _rounded(self, frame: Delta, vector: Rounded) -> bytes:
-        items = (Delta.ROUNDED_CODE, frame.seq, vector.form.code, vector.body)
-        return self._packed(items, frame.word)
+        body = (frame.seq, vector.form.code, vector.body)
+        if frame.promise:
+            items = (Delta.ROUNDED_PROMISING_CODE, *body, frame.promise)
+            return self._packed(items, frame.word)
+        return self._packed((Delta.ROUNDED_CODE, *body), frame.word)
 
     def _packed(self, items: tuple[object, ...], word: int) -> bytes:
         raw: bytes = self._packer.pack((*items, word) if word else items)

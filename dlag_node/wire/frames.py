@@ -1,8 +1,9 @@
 """What neighbors say to each other.
 
-Each edge carries exactly one round frame an exchange, a `Delta` or a `Skip`. The rest opens,
-repairs and ends a link: `Hello` and `Welcome` prove that both ends belong to the same run, `Need`
-asks for everything from an exchange on, `Done` and `Abort` say goodbye.
+Each edge carries at most one round frame an exchange, a `Delta` or a `Skip`; none where silence was
+promised or is the method's own. The rest opens, repairs and ends a link: `Hello` and `Welcome`
+prove that both ends belong to the same run, `Need` asks for everything from an exchange on, `Done`
+and `Abort` say goodbye.
 """
 
 from __future__ import annotations
@@ -26,15 +27,19 @@ class Delta:
     """A vector for exchange `seq`: little-endian float64 on the wire, all finite.
 
     Where it was rounded, `rounded` holds the shorter body that travels in its place. `word` is what
-    the sender knows of stopping (`rounds.agreement`); 0 is not sent.
+    the sender knows of stopping (`rounds.agreement`), `promise` for how many further exchanges of
+    this vector it will be silent; 0 is not sent.
     """
 
     CODE: ClassVar[int] = 1
     ROUNDED_CODE: ClassVar[int] = 10
+    PROMISING_CODE: ClassVar[int] = 11
+    ROUNDED_PROMISING_CODE: ClassVar[int] = 12
     seq: int
     vector: Array
     rounded: Rounded | None = None
     word: int = 0
+    promise: int = 0
 
     @property
     def payload_bytes(self) -> int:
@@ -47,6 +52,7 @@ class Skip:
     """Silence in exchange `seq`, said aloud: a few bytes that tell silent from slow."""
 
     CODE: ClassVar[int] = 2
+    promise: ClassVar[int] = 0  # only a delta promises
     seq: int
     word: int = 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PROTOCOL = 1  # spoken version; peers of another one are refused
+PROTOCOL = 2  # spoken version; peers of another one are refused
 
 MAX_NODES = 10_000
 MAX_CENSUS_NODES = 1_000  # up to here everybody is told the whole graph
@@ -15,8 +15,10 @@ MAX_WIDTH = MAX_VECTORS * MAX_DIM  # entries of a delta: 160 MB
 MAX_TEXT = 2_000  # characters of a reason, a method's text, an address
 KEY_BYTES = 32  # of a public key
 MAX_SEQ = 2**53  # exchanges in a run
+MAX_PROMISE = 100  # exchanges of silence that one delta may promise
 MAX_BACK = 2_000  # rounds that a node may fall back by: its neighbors keep their frames
-MAX_WORD = 3 * MAX_NODES  # about stopping, either side of 0: three reasons, a diameter of rounds
+# about stopping, either side of 0: three reasons, and a diameter of edges that each take a promise
+MAX_WORD = 3 * MAX_NODES * (MAX_PROMISE + 1)
 MAX_FIELDS = 16  # of a message, its code included; only an assignment has longer arrays in it
 CHUNK_BYTES = 1 << 20  # one piece of a shard
 MAX_CONTROL_BYTES = CHUNK_BYTES + 4_096  # a chunk and its envelope; an assignment's spectrum fits

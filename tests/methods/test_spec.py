@@ -9,8 +9,11 @@ import pytest
 from dlag_node.errors import ConfigError
 from dlag_node.graphs import Spectrum
 from dlag_node.methods import METHODS, Method, Neighborhood, Worker, build_method, parse_method
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Schedule
+from dlag_node.methods.promise import LONGEST_PROMISE
 from dlag_node.methods.worker import Everyone
 from dlag_node.problems import LOGISTIC, Problem, rows_of
+from dlag_node.wire.limits import MAX_PROMISE
 
 PATH = Everyone(((0, 1), (1, 2)), (-0.25, -0.5), (0.05,) * 3, (0.3,) * 3, (0.3,) * 3, (2.6,) * 3)
 
@@ -32,8 +35,8 @@ def built(text: str, preset: str = "paper", everyone: Everyone | None = PATH) ->
 
 
 DLAG = (
-    "D, c, constants, eta_beta, form, gamma, max_epochs, mu, passes, predict, rule, s, solver, "
-    "start, stop, tau, weights"
+    "D, c, constants, eta_beta, form, gamma, max_epochs, mu, passes, predict, promise, rule, s, "
+    "solver, start, stop, tau, weights"
 )
 SSDA = "constants, eta_beta, form, max_epochs, passes, s, solver, start, stop, weights"
 STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(TOL > 0\)"
@@ -113,6 +116,14 @@ STOPS = r"expected epochs:N \(N >= 1\), relative:R \(0 < R < 1\) or exact:TOL \(
         ("dlag:stop=certified:2", "stop=certified = 2.0: expected 0 <= stop=certified < 1"),
         ("dlag:stop=certified:x", "stop = 'certified:x': expected certified:c, 0 < c < 1"),
         ("dlag:gamma=balanced", "gamma = balanced: expected 0 <= gamma < 1, or 'theorem'"),
+        ("dlag:promise=2.5", "promise = '2.5': expected a whole number or 'off'$"),
+        ("dlag:promise=-1", r"promise = -1: expected 0 \(off\) to 100"),
+        ("dlag:promise=101,D=200", r"promise = 101: expected 0 \(off\) to 100"),
+        ("dlag:promise=3,D=2", "promise = 3: expected at most D = 2, the longest silence"),
+        ("lazy-admm:promise=21", "promise = 21: expected at most D = 20, the longest silence"),
+        ("dlag:D=off", "D = 'off': expected a whole number$"),
+        ("ssda:promise=2", "ssda has no parameter 'promise'"),
+        ("admm:promise=2", "admm has no parameter 'promise'"),
         ("admm:c=inf", "c = inf: expected a positive number"),
         ("admm:c=1e308", "a quadratic of weight inf: expected a number of at least 0"),
         ("admm:tol=0", "tol = 0.0: expected a positive number"),
@@ -183,3 +194,31 @@ def test_a_spec_is_written_as_it_is_read() -> None:
     for text in ("ssda", "dlag:gamma=1e-4,D=10", "mdlag:stop=epochs:30,K=4"):
         assert str(parse_method(text)) == text
     assert str(parse_method("  dlag ")) == "dlag"
+
+
+@pytest.mark.parametrize("name", ["dlag", "mdlag-all", "lazy-extra", "lazy-admm"])
+def test_no_promises_is_the_number_0_or_the_word_off(name: str) -> None:
+    assert built(f"{name}:promise=off").parameters == built(f"{name}:promise=0").parameters
+    assert built(f"{name}:promise=2").parameters["promise"] == 2
+
+
+def test_the_longest_promise_is_what_the_wire_takes() -> None:
+    assert LONGEST_PROMISE == MAX_PROMISE
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        *((name, EVERYBODY_SPEAKS) for name in METHODS),
+        ("dlag:promise=2", Schedule(longest=2, stride=1, lead=3, hop=3)),
+        ("mdlag:K=3,promise=2", Schedule(longest=2, stride=3, lead=2, hop=1)),
+        ("mdlag:K=1,promise=2", Schedule(longest=2, stride=1, lead=3, hop=3)),
+        ("mdlag-all:K=3,promise=2", Schedule(longest=2, stride=3, lead=7, hop=3)),
+        ("lazy-extra:promise=3", Schedule(longest=3, stride=1, lead=4, hop=4)),
+        ("lazy-exact-diffusion:promise=1", Schedule(longest=1, stride=1, lead=2, hop=2)),
+        ("lazy-admm:promise=2", Schedule(longest=2, stride=1, lead=3, hop=3)),
+        ("lazy-admm:promise=2,tau=0", EVERYBODY_SPEAKS),
+    ],
+)
+def test_a_method_says_who_speaks_when(text: str, schedule: Schedule) -> None:
+    assert built(text).schedule == schedule
