@@ -64,7 +64,7 @@ def wide_data(path: Path) -> Path:
 @pytest.mark.parametrize("name", METHODS)
 def test_the_kernel_counted_what_the_ledger_counted(name: str, runs: dict[str, RunResult]) -> None:
     summary = runs[name].summary
-    wire, deltas, skips = summary["network"], summary["deltas_sent"], summary["deltas_skipped"]
+    wire, deltas, skips = summary["network"], summary["deltas_sent"], summary["tokens_sent"]
     directions = 2 * summary["edges"]
     frames = deltas + skips
     assert frames == directions * summary["exchanges"]
