@@ -46,8 +46,8 @@ class ChannelParameters:
         how = channel_form(self.predict, self.form)
         if not self.tau:
             return Channel(dim, hood, rule=None, how=how)
-        promises = Promises(dim, self.promise) if self.promise else None
         rule = StepRule(tau=self.tau, D=self.D)
+        promises = Promises(dim, self.promise, fading=rule.FADING) if self.promise else None
         return Channel(dim, hood, rule=rule, promises=promises, how=how)
 
     @property

@@ -40,7 +40,7 @@ class Bounds:
 
 def promised(values: list[Array], rule: Bounds, *, longest: int = 9, safe: int = 0) -> int:
     """r of a delta that tells the last of these values, to a copy without a slope."""
-    promises = Promises(DIM, longest, safe=safe)
+    promises = Promises(DIM, longest, fading=0.9, safe=safe)
     last = np.zeros(DIM)
     for v in values:
         promises.follow(v - last)
@@ -103,7 +103,7 @@ def test_a_safe_length_needs_no_forecast_and_stays_below_R() -> None:
 
 
 def lazy_channel(rule: Rule, longest: int, *, predict: str = "none", form: str = WHOLE) -> Channel:
-    promises = Promises(DIM, longest)
+    promises = Promises(DIM, longest, fading=rule.FADING)
     return Channel(DIM, HOOD, rule=rule, promises=promises, how=channel_form(predict, form))
 
 
