@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 
 from coordinator.plan import Plan, RunSettings
-from dlag_lab.faults.faults import Clock, Injector, draw
+from dlag_lab.faults.faults import HEARTBEAT, Clock, Injector, draw
 from dlag_lab.faults.wires import Wires
 from dlag_lab.result import RunResult
 from dlag_lab.resuming import other_bits
@@ -49,6 +49,7 @@ def disturbed(
         checkpoint=checkpoint,
         restarts=10 * faults,
         neighbor_timeout=_NEIGHBOR_TIMEOUT,
+        heartbeat=HEARTBEAT,
     )
     graph = Plan(settings).graph
     schedule = draw(
