@@ -66,11 +66,7 @@ def locked(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ended:  #
         fleet.provide(NAMES, [*BOSS_FLAGS, "--tol=1e-9"], ["--scale=standard"], keys=True)
         files = [_files(each) for each in (fleet.boss, *fleet.hosts)]
         outcome = fleet.run(keys=True)
-<<<<<<< HEAD
-    return Ended("tree, keys", outcome, Framing(35, 567, 82), 1e-7, files, [])
-=======
-    return Ended("auto, keys", outcome, Framing(35, 567, 42), 1e-7, files, [])
->>>>>>> 4ba3ba0
+    return Ended("tree, keys", outcome, Framing(35, 567, 42), 1e-7, files, [])
 
 
 @pytest.fixture(scope="module")
