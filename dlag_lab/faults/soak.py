@@ -20,7 +20,15 @@ from dlag_node.errors import ConfigError, DlagError
 log = logging.getLogger(__name__)
 
 AFTER = 60  # rounds without a new fault, at the end
-SAME = ("theta_sha256", "rounds", "deltas_sent", "bytes_frames", "sample_gradients")
+SAME = (
+    "theta_sha256",
+    "rounds",
+    "deltas_sent",
+    "tokens_sent",
+    "quiet",
+    "bytes_frames",
+    "sample_gradients",
+)
 _NEVER = 1e-30  # a target out of reach: the laboratory then watches every round
 _RESUMES = 30
 _NEIGHBOR_TIMEOUT = 60.0
