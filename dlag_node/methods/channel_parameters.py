@@ -61,7 +61,7 @@ class ChannelParameters:
             "predict": self.predict,
             "form": self.form,
         }
-        return effective | ({"promise": self.promise} if self.promise else {})
+        return effective | ({"promise": self.promise} if self.schedule.longest else {})
 
 
 def require_channel_form(predict: str, form: str) -> None:

@@ -95,6 +95,12 @@ def test_numbers_that_went_bad_promise_nothing(bad: float) -> None:
     assert promised(line(0.0, 1.0, 2.0), Bounds(*[np.nan] * 10)) == 0
 
 
+def test_who_is_strict_promises_nothing() -> None:
+    rule = Bounds(*[36.0] * 10)
+    rule.strict = True
+    assert promised(line(0.0, 1.0, 2.0), rule, safe=3) == 0
+
+
 def test_a_safe_length_needs_no_forecast_and_stays_below_R() -> None:
     values = line(0.0, 1.0, 1e6)
     assert promised(values, Bounds(*[0.0] * 10), safe=3) == 3
