@@ -114,7 +114,7 @@ REFUSED: dict[str, tuple[Hello, str]] = {
         replace(hello(8), run="a\nERROR"),
         f"run id 'a\\nERROR', ours is {RUN}",
     ),
-    "wrong version": (replace(hello(8), version=2), "protocol version 2, ours is 1"),
+    "wrong version": (replace(hello(8), version=1), "protocol version 1, ours is 2"),
     "wrong configuration": (
         replace(hello(8), config="d0" * 32),
         f"configuration hash 'd0d0d0d0d0d0', ours is {CONFIG:.12}",
