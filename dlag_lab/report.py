@@ -160,9 +160,10 @@ def _totals(result: RunResult, summary: Mapping[str, Any]) -> Table:
     row("bytes sent in rounds (frames and skip tokens)", records.sent_bytes)
     if summary["bytes_control"] is not None:
         once("control bytes", count(summary["bytes_control"]))
-    if wire := summary.get("network"):
-        once("bytes on the wire, counted by the kernel", count(wire["bytes"]))
-        once("packets on the wire", count(wire["packets"]))
+    if wire := summary.get("wire"):
+        least = "" if wire["complete"] else "at least "
+        once("bytes on the wire, counted by the kernel", least + count(wire["bytes"]))
+        once("packets on the wire", least + count(wire["packets"]))
     row("sample gradients", records.gradients)
     if summary["seconds"] is not None and result.run.get("mode") != "simulate":
         until = seconds(summary["seconds_to_target"])

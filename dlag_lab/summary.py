@@ -15,6 +15,7 @@ _ASKED = ("preset", "parameters", "topology", "weights", "data", "shards", "seed
 # of an earlier summary: what no record can tell again
 _CARRIED = (
     "seconds", "bytes_control", "theta_sha256", "startup", "memory", "restarts", "network", "ended",
+    "wire",
 )  # fmt: skip
 
 
@@ -31,6 +32,7 @@ def summarise(
     restarts: int | None = None,
     network: Mapping[str, Any] | None = None,
     ended: str | None = None,
+    wire: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The fields of summary.json.
 
@@ -43,6 +45,7 @@ def summarise(
     why there was no further round: "target", "tol", "max-seconds", "asked" or "rounds". `restarts`
     counts processes of nodes that were killed and started again. `network` is what the kernel
     counted on the interfaces of the mesh, headers and opening included, where nodes had their own.
+    `wire` is what it counted of any mesh (`dlag_lab.counted`): by those interfaces, or by sockets.
     """
     target = run.get("target")
     to_target = trajectory.rounds_to(None if target is None else float(target))
@@ -81,6 +84,8 @@ def summarise(
         summary["memory"] = dict(memory)
     if network is not None:
         summary["network"] = dict(network)
+    if wire is not None:
+        summary["wire"] = dict(wire)
     return summary
 
 
