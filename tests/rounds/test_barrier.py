@@ -16,9 +16,11 @@ from dlag_node.wire import Delta, RoundFrame, Skip
 def barrier_at(seq: int, neighbors: tuple[int, ...] = (1, 4)) -> Barrier:
     barrier = Barrier(Window(neighbors))
     while barrier.seq < seq:
+        barrier.expect(None)
         for j in neighbors:
             barrier.put(j, Skip(barrier.seq))
         barrier.open()
+    barrier.expect(None)
     return barrier
 
 
@@ -51,12 +53,12 @@ def test_a_frame_is_taken_once(
         (
             4,
             Skip(7),
-            "neighbor 4 sent exchange 7, we are at 5: a neighbor can be one ahead, never two",
+            "neighbor 4 sent exchange 7, we are at 5: a neighbor can be 1 ahead, never more",
         ),
         (
             1,
             Delta(8, np.ones(2)),
-            "neighbor 1 sent exchange 8, we are at 5: a neighbor can be one ahead, never two",
+            "neighbor 1 sent exchange 8, we are at 5: a neighbor can be 1 ahead, never more",
         ),
         (2, Skip(5), "node 2 sent exchange 5, but is no neighbor: expected one of (1, 4)"),
         (2, Skip(4), "node 2 sent exchange 4, but is no neighbor: expected one of (1, 4)"),
@@ -74,6 +76,7 @@ def test_anything_else_is_refused_and_changes_nothing(
 
 def test_the_inbox_is_in_ascending_id_whatever_came_first() -> None:
     barrier = Barrier(Window([9, 2, 5]))
+    barrier.expect(None)
     vector = np.ones(2)
     for j, frame in ((9, Skip(0)), (2, Delta(0, vector)), (5, Skip(0))):
         assert barrier.lacking
@@ -88,12 +91,14 @@ def test_the_inbox_is_in_ascending_id_whatever_came_first() -> None:
 
 def test_what_was_one_ahead_is_there_after_opening() -> None:
     barrier = Barrier(Window([1, 4]))
+    barrier.expect(None)
     early = np.ones(2)
     barrier.put(4, Delta(1, early))
     barrier.put(4, Skip(0))
     assert barrier.missing() == [1]
     barrier.put(1, Skip(0))
     assert barrier.open() == {1: None, 4: None}
+    barrier.expect(None)
     assert barrier.missing() == [1]
     barrier.put(1, Skip(1))
     assert barrier.open()[4] is early
@@ -102,6 +107,8 @@ def test_what_was_one_ahead_is_there_after_opening() -> None:
 
 def test_a_node_without_neighbors_waits_for_nobody() -> None:
     barrier = Barrier(Window([]))
+    barrier.expect(None)
     assert not barrier.lacking
     assert barrier.open() == {}
+    barrier.expect(None)
     assert not barrier.lacking
