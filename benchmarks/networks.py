@@ -1,9 +1,10 @@
-"""Seconds to the target over networks of different kinds: 25 hosts, one process each, heart 5x5.
+"""Seconds, packets and bytes to the target over networks of different kinds: 25 hosts, heart.
 
-Every run is whole: rounds until the worst node's f(theta_i) - f* is at most 1e-7, none of it
-estimated. A run goes on for up to two blocks of ten rounds after that; its seconds are scaled to
-the target by the share of the nodes' computing and waiting that lies before it. Delays are one
-way: each exchange crosses a link once. A rate is that of each link, in each direction.
+One process and one network namespace a host; packets and bytes are the kernel's. Every run is
+whole: rounds until the worst node's f(theta_i) - f* is at most 1e-7, none of it estimated. A run
+goes on for up to two blocks of ten rounds after that; its seconds are scaled to the target by the
+share of the nodes' computing and waiting that lies before it. Delays are one way: each exchange
+crosses a link once. A rate is that of each link, in each direction.
 
 Finished runs are rows of networks.csv and are not made again: after Ctrl-C the same command goes
 on. Needs root (docs/operating.md). Only the last lines, table and figure: --draw.
@@ -16,11 +17,9 @@ import csv
 import os
 import platform
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -38,7 +37,22 @@ TABLE = ROOT / "benchmarks" / "results" / "networks.md"
 IMAGES = ROOT / "docs" / "images"
 
 TARGET = 1e-7
-METHODS = ("ssda", "msda", "dlag", "lazy-admm", "tree")
+# With what each is called in the tables.
+METHODS = {
+    "ssda": "ssda",
+    "msda": "msda",
+    "dlag": "dlag, tokens",
+    "dlag:promise=2": "dlag, promise",
+    "dlag:predict=linear,promise=3": "dlag, promise and prediction",
+    "mdlag": "mdlag, tokens",
+    "mdlag:promise=2": "mdlag, promise",
+    "lazy-admm:promise=off": "lazy-admm, tokens",
+    "lazy-admm:promise=3": "lazy-admm, promise",
+    "adfs:edges=20": "adfs",
+    "tree": "tree",
+}
+DRAWN = ("ssda", "dlag", "dlag:promise=2", "dlag:predict=linear,promise=3", "tree")
+PROMISED = ("dlag:promise=2", "dlag:predict=linear,promise=3")
 DELAYS = {"delay=0ms": 0.0, "delay=5ms": 5.0, "delay=20ms": 20.0, "delay=100ms": 100.0}  # ms
 RATES = {  # Mbit/s; the last: none
     "rate=20kbit": 0.02,
@@ -48,15 +62,39 @@ RATES = {  # Mbit/s; the last: none
 }
 NETWORKS = tuple(dict.fromkeys([*DELAYS, *RATES]))
 NO_DELAY_AT = 1.5  # where a logarithmic axis shows 0
+GRID, STAR = "grid:5x5", "star:25"
+SEEDS = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a method is to run."""
+
+    topology: str
+    network: str
+    seed: int
+    method: str
+
+
+def places() -> list[Place]:
+    """Every run of the tables: those with few packets to spare on five seeds."""
+    found = [Place(GRID, network, 0, method) for network in NETWORKS for method in METHODS]
+    for network in ("delay=0ms", "delay=20ms", "delay=100ms"):
+        for seed in SEEDS:
+            found += [Place(GRID, network, seed, method) for method in ("ssda", *PROMISED)]
+    for network in ("delay=0ms", "delay=100ms", "rate=20kbit"):
+        found += [Place(STAR, network, 0, method) for method in ("ssda", "dlag", *PROMISED)]
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One whole run."""
 
+    topology: str
     network: str
+    seed: int
     method: str
-    repeat: int
     seconds_to_target: float
     seconds: float
     rounds: int
@@ -71,60 +109,62 @@ class Row:
 
 
 def main() -> None:
-    """Make the runs that are missing, then the table and the figure."""
+    """Make the runs that are missing, then the tables and the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--methods", nargs="+", default=METHODS)
-    parser.add_argument("--networks", nargs="+", default=NETWORKS)
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, help="only these")
+    parser.add_argument("--topologies", nargs="+", default=(GRID, STAR), help="only these")
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, help="only these")
     parser.add_argument("--draw", action="store_true", help="no runs")
     options = parser.parse_args()
     threadpool_limits(1)  # as in every node
-    if not options.draw:
-        for repeat in range(options.repeats):
-            for network in options.networks:
-                for method in options.methods:
-                    make(network, method, repeat)
+    done = {Place(row.topology, row.network, row.seed, row.method) for row in read()}
+    for place in () if options.draw else places():
+        asked = place.network in options.networks and place.topology in options.topologies
+        if asked and place.seed in options.seeds and place not in done:
+            make(place)
     rows = read()
-    TABLE.write_text(table(rows), encoding="utf-8")
+    TABLE.write_text(page(rows), encoding="utf-8")
     print(TABLE.read_text(encoding="utf-8"))
-    draw(rows)
+    draw([row for row in rows if row.topology == GRID and row.seed == 0])
 
 
-def make(network: str, method: str, repeat: int) -> None:
-    """One run, appended to the file, unless it is there."""
-    wanted = (network, method, repeat)
-    if any((row.network, row.method, row.repeat) == wanted for row in read()):
-        return
+def make(place: Place) -> None:
+    """One run, appended to the file."""
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
+        settings = RunSettings(
+            method=place.method, topology=place.topology, shards="uneven:1,10", seed=place.seed
+        )
         request = RunRequest(
-            settings=RunSettings(method=method, topology="grid:5x5", shards="uneven:1,10"),
+            settings=settings,
             mode="mesh",
             target=TARGET,
             out=Path(folder) / "run",
-            network=parse_network(network),
+            network=parse_network(place.network),
         )
-        row = row_of(Run(request).execute(), network, method, repeat, load)
+        row = row_of(Run(request).execute(), place, load)
     fresh = not CSV.exists()
     with CSV.open("a", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)])
         if fresh:
             writer.writeheader()
         writer.writerow(asdict(row))
-    print(f"{network:14s} {method:10s} {row.seconds_to_target:8.2f} s, load {load:.1f}", flush=True)
+    print(
+        f"{place.topology:9s} {place.network:13s} {place.seed} {place.method:30s} "
+        f"{row.seconds_to_target:8.2f} s, {row.kernel_packets:7d} packets, load {load:.1f}",
+        flush=True,
+    )
 
 
-def row_of(result: RunResult, network: str, method: str, repeat: int, load: float) -> Row:
+def row_of(result: RunResult, place: Place, load: float) -> Row:
     """What the run cost; it must have met its target."""
     summary, records = result.summary, result.records
     reached = summary["rounds_to_target"]
-    assert reached is not None, f"{method} on {network}: {summary['suboptimality']}"
+    assert reached is not None, f"{place}: {summary['suboptimality']}"
     exchanges = np.strings.str_len(records.exchanges).max(axis=1)
     wire = summary["network"]
     return Row(
-        network=network,
-        method=method,
-        repeat=repeat,
+        **asdict(place),
         seconds_to_target=round(summary["seconds_to_target"], 4),
         seconds=round(summary["seconds"], 4),
         rounds=summary["rounds"],
@@ -153,74 +193,113 @@ def read() -> list[Row]:
         ]
 
 
-def seconds_of(rows: Sequence[Row], network: str, method: str) -> float | None:
-    """The median of the repeats."""
-    found = all_seconds(rows, network, method)
-    return median(found) if found else None
-
-
-def all_seconds(rows: Sequence[Row], network: str, method: str) -> list[float]:
-    """Of every repeat."""
-    return [r.seconds_to_target for r in rows if (r.network, r.method) == (network, method)]
-
-
-def table(rows: Sequence[Row]) -> str:
+def page(rows: Sequence[Row]) -> str:
     """The page of results."""
-    methods = [each for each in METHODS if any(row.method == each for row in rows)]
-    networks = [each for each in NETWORKS if any(row.network == each for row in rows)]
-    slow = [each for each in networks if DELAYS.get(each)]
-    exchanges = {row.method: row.exchanges_to_target for row in rows}
-
-    def spent(method: str, network: str) -> str:
-        found = seconds_of(rows, network, method)
-        return "-" if found is None else f"{found:.2f}"
-
-    def times_delay(method: str, network: str) -> str:
-        found, floor = seconds_of(rows, network, method), exchanges[method] * DELAYS[network] / 1e3
-        return "-" if found is None else f"{found / floor:.2f}"
-
-    def on_wire(method: str, network: str) -> str:
-        mine = [row for row in rows if (row.network, row.method) == (network, method)]
-        if not mine:
-            return "-"
-        kilobytes = round(median(row.kernel_bytes for row in mine) / 1e3)
-        return f"{count(kilobytes)}, {count(round(median(row.kernel_packets for row in mine)))}"
-
-    apart = [m for m in methods if len({row.theta_sha256 for row in rows if row.method == m}) > 1]
-    times = set(Counter((row.network, row.method) for row in rows).values())
-    repeats = " or ".join(map(str, sorted(times)))
-    loads = [row.load for row in rows]
+    first = [row for row in rows if row.topology == GRID and row.seed == 0]
+    star = [row for row in rows if row.topology == STAR]
+    shas: dict[tuple[str, int, str], set[str]] = {}
+    for row in rows:
+        shas.setdefault((row.topology, row.seed, row.method), set()).add(row.theta_sha256)
+    apart = [" ".join(map(str, where)) for where, found in shas.items() if len(found) > 1]
+    exchanges = {METHODS[row.method]: row.exchanges_to_target for row in first}
+    loads = [row.load for row in rows] or [0.0]
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}"
-    return f"""# Time to the target over networks
+
+    def times_delay(row: Row) -> str:
+        floor = row.exchanges_to_target * DELAYS[row.network] / 1e3
+        return f"{row.seconds_to_target / floor:.2f}"
+
+    slow = [row for row in first if DELAYS.get(row.network)]
+    return f"""# Time, packets and bytes to the target over networks
 
 `benchmarks/networks.py`, {machine}.
 
-Seconds until the worst of 25 nodes is within {TARGET:g}, heart on grid:5x5, one process and one
-network namespace a node. Whole runs, nothing estimated; median of {repeats}.
+25 nodes until the worst of them is within {TARGET:g}, heart, uneven:1,10, one process and one
+network namespace a node, keys on. Whole runs, nothing estimated, one of each.
 Delays are one way; a rate is that of each link, in each direction. {min(loads):.0f} to
 {max(loads):.0f} processes wanted the machine's cores in the minute before a run.
 
-{grid(methods, networks, spent)}
+## Packets and bytes against SSDA
 
-Exchanges to the target: {", ".join(f"{m} {count(exchanges[m])}" for m in methods)}. Each takes at
-least one delay. The seconds above as multiples of that (exchanges x one-way delay):
+What the kernel counted on the nodes' mesh interfaces in the whole run, as a share of what it
+counted for SSDA on the same network and seed; Ethernet, IP and TCP headers, acknowledgements,
+opening and heartbeats included. {GRID}, seeds 0 to {max(SEEDS)}: packets, then bytes; the largest
+of the row in bold.
 
-{grid(methods, slow, times_delay)}
+{shares_by_seed(rows)}
 
-What the kernel counted on the nodes' mesh interfaces in the whole run, in kB and packets; Ethernet,
-IP and TCP headers, acknowledgements, opening and heartbeats included:
+## Seconds on {GRID}, seed 0
 
-{grid(methods, networks, on_wire)}
+{grid(first, lambda row: f"{row.seconds_to_target:.2f}")}
 
-Methods whose final bits differ from network to network: {", ".join(apart) or "none"}. Packets that
-the emulator could not take in time: {sum(row.dropped for row in rows)}.
+Exchanges to the target: {", ".join(f"{m} {count(exchanges[m])}" for m in exchanges)}. Where
+everybody speaks in each of them, each takes at least one delay. The seconds above as multiples of
+that (exchanges x one-way delay):
+
+{grid(slow, times_delay)}
+
+In kB and packets:
+
+{grid(first, on_wire)}
+
+## {STAR}, seed 0
+
+Seconds, and kB and packets:
+
+{grid(star, lambda row: f"{row.seconds_to_target:.2f}")}
+
+{grid(star, on_wire)}
+
+Runs whose final bits differ from network to network: {", ".join(apart) or "none"}. Packets that the
+emulator could not take in time: {sum(row.dropped for row in rows)}.
 """
 
 
-def grid(methods: Sequence[str], networks: Sequence[str], cell: Callable[[str, str], str]) -> str:
-    """A markdown table, one line a method."""
+def shares_by_seed(rows: Sequence[Row]) -> str:
+    """The table of shares, a line for each network and method."""
+    by_place = {(r.network, r.seed, r.method): r for r in rows if r.topology == GRID}
+    lines = [["network", "method", *(f"seed {seed}" for seed in SEEDS)]]
+    lines.append(["---", "---", *["---:" for _ in SEEDS]])
+    for network in ("delay=0ms", "delay=20ms", "delay=100ms"):
+        for method in PROMISED:
+            pairs = [
+                (by_place.get((network, seed, method)), by_place.get((network, seed, "ssda")))
+                for seed in SEEDS
+            ]
+            shares = [
+                None
+                if own is None or base is None
+                else (
+                    own.kernel_packets / base.kernel_packets,
+                    own.kernel_bytes / base.kernel_bytes,
+                )
+                for own, base in pairs
+            ]
+            worst = max((each for each in shares if each), default=None)
+            cells = [
+                "-"
+                if each is None
+                else f"{'**' * (each is worst)}{each[0]:.3f}{'**' * (each is worst)}, {each[1]:.3f}"
+                for each in shares
+            ]
+            lines.append([network, METHODS[method], *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def on_wire(row: Row) -> str:
+    """Kilobytes and packets."""
+    return f"{count(round(row.kernel_bytes / 1e3))}, {count(row.kernel_packets)}"
+
+
+def grid(rows: Sequence[Row], cell: Callable[[Row], str]) -> str:
+    """A markdown table, one line a method and one column a network."""
+    networks = [each for each in NETWORKS if any(row.network == each for row in rows)]
     lines = [["method", *networks], ["---", *["---:"] * len(networks)]]
-    lines += [[method, *(cell(method, network) for network in networks)] for method in methods]
+    for method, name in METHODS.items():
+        found = {row.network: row for row in rows if row.method == method}
+        if found:
+            cells = [cell(found[each]) if each in found else "-" for each in networks]
+            lines.append([name, *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -233,32 +312,26 @@ def draw(rows: Sequence[Row]) -> None:
             title=finding(rows),
             lines="Seconds until the worst of 25 nodes is within 1e-7; heart data on a 5x5 grid, "
             "one process and one network namespace a node.",
-            caption="Whole runs, median and range where repeated, 25 processes on 2 cores: "
+            caption="Whole runs, one of each, 25 processes on 2 cores: "
             "what lies left and far right is mostly computing.\n"
             "Delay is one way, on every link and in both directions; the rate is that of each "
             "link, in each direction.",
         )
         left, right = figure.subplots(1, 2, sharey=True)
-        for i, method in enumerate(METHODS):
+        for i, method in enumerate(DRAWN):
             color, dashes = stroke(i)
-            for axes, places in ((left, DELAYS), (right, RATES)):
-                points = [
-                    (at or NO_DELAY_AT, found)
-                    for network, at in places.items()
-                    if (found := all_seconds(rows, network, method))
-                ]
-                at = [place for place, _ in points]
+            seconds = {row.network: row.seconds_to_target for row in rows if row.method == method}
+            for axes, networks in ((left, DELAYS), (right, RATES)):
+                known = [each for each in networks if each in seconds]
                 axes.plot(
-                    at,
-                    [median(found) for _, found in points],
+                    [networks[each] or NO_DELAY_AT for each in known],
+                    [seconds[each] for each in known],
                     color=color,
                     ls=dashes,
                     marker="o",
                     ms=4.5,
-                    label=method,
+                    label=METHODS[method],
                 )
-                low, high = ([pick(found) for _, found in points] for pick in (min, max))
-                axes.vlines(at, low, high, color=color, lw=4, alpha=0.3)
         for axes in (left, right):
             axes.set_xscale("log")
             axes.set_yscale("log")
@@ -276,12 +349,16 @@ def draw(rows: Sequence[Row]) -> None:
 
 def finding(rows: Sequence[Row]) -> str:
     """The figure's title, from its numbers."""
-    slow = {method: seconds_of(rows, "delay=100ms", method) for method in METHODS}
-    known = {method: spent for method, spent in slow.items() if spent is not None}
-    if "ssda" not in known or len(known) < 2:
+    slow = {row.method: row for row in rows if row.network == "delay=100ms"}
+    if not {"ssda", *PROMISED} <= slow.keys():
         return "Time to the target over networks"
-    best = min(known, key=lambda each: known[each])
-    return f"At 100 ms, {best} is {known['ssda'] / known[best]:.1f} times as fast as SSDA"
+    base, lazy = slow["ssda"], slow[PROMISED[1]]
+    seconds = lazy.seconds_to_target / base.seconds_to_target
+    packets = lazy.kernel_packets / base.kernel_packets
+    return (
+        f"At 100 ms, promised silence with prediction takes {seconds:.2f} of SSDA's seconds "
+        f"and {packets:.2f} of its packets"
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from dlag_lab.simulate import Simulator
 from dlag_node.methods import channel, guard
 from dlag_node.problems import Array, square
 from dlag_node.problems.compiling import compile_kernels
-from dlag_node.problems.sums import square_in_lanes
+from dlag_node.problems.sums import dot, square_in_lanes
 from dlag_node.wire.observing import Horizon
 
 RESULTS = Path(__file__).parent / "results" / "sums.md"
@@ -62,6 +62,7 @@ def main() -> int:
     with threadpool_limits(1):
         compile_kernels()
         lines = [interpreted(13), *(norms(dim) for dim in (13, 1_000, 100_000))]
+        lines += [dots(dim) for dim in (13, 100_000)]
         lines += [rounds(dim) for dim in (13, 100_000)]
     kernels = threadpool_info()[0]["architecture"]
     report = table(lines, kernels)
@@ -85,6 +86,17 @@ def norms(dim: int) -> Line:
     """||v||^2 of one vector."""
     v = np.random.default_rng(0).normal(size=dim)
     return compared("norm", dim, lambda: square(v), lambda: blas_square(v))
+
+
+def dots(dim: int) -> Line:
+    """<u, v> of two vectors, as L-BFGS and Newton's step length ask for it."""
+    u, v = np.random.default_rng(0).normal(size=(2, dim))
+
+    def by_blas() -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(u.dot(v))
+
+    return compared("dot", dim, lambda: dot(u, v), by_blas)
 
 
 class Endless:

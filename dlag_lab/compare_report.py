@@ -15,8 +15,8 @@ from dlag_lab.compare import Comparison, Outcome, meanings
 from dlag_lab.compare_table import Row, console_table, markdown, notes, write_csv
 from dlag_lab.compare_view import CompareView
 from dlag_lab.interrupts import Interrupted
-from dlag_lab.report import print_whole
 from dlag_lab.result import RunResult
+from dlag_lab.tables import print_whole
 from dlag_lab.units import small, some
 from dlag_node.process import EXIT_INTERRUPTED, EXIT_TERMINATED
 

@@ -8,15 +8,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 from rich.table import Table
 
 from dlag_lab.compare import Outcome, meanings
 from dlag_lab.outlook import outlook
-from dlag_lab.report import plain_table
-from dlag_lab.summary import seconds_up_to
+from dlag_lab.summary import on_the_wire, seconds_up_to
+from dlag_lab.tables import plain_table
 from dlag_lab.theory import bound_for
-from dlag_lab.units import count, short, small
+from dlag_lab.units import count, ratio, short, small
 
 _FLOAT_BYTES = 8  # a vector travels as float64
 
@@ -34,7 +33,8 @@ class Row:
     status: str  # reached, done (no target), not reached, failed
     rounds_to_target: int | None = None
     deltas_to_target: int | None = None
-    skips_to_target: int | None = None
+    tokens_to_target: int | None = None
+    quiet_to_target: int | None = None
     floats_to_target: int | None = None
     payload_to_target: int | None = None
     bytes_to_target: int | None = None
@@ -44,7 +44,13 @@ class Row:
     rounds: int | None = None
     exchanges: int | None = None
     deltas_sent: int | None = None
-    deltas_skipped: int | None = None
+    deltas_skipped: int | None = None  # a token in their place, or nothing
+    tokens_sent: int | None = None
+    quiet: int | None = None
+    overdue: int | None = None
+    slack_ratio: float | None = None
+    packets: int | None = None  # on the wire, where somebody counted them
+    bytes_wire: int | None = None
     floats_sent: int | None = None
     bytes_payload: int | None = None
     bytes_frames: int | None = None
@@ -57,6 +63,11 @@ class Row:
     theta_sha256: str | None = None
     failure: str | None = None  # what went wrong, or where a run without its target was heading
     folder: str = ""
+
+    @property
+    def arrived(self) -> bool:
+        """Whether it met its target, or had none to meet."""
+        return self.rounds_to_target is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +84,11 @@ MEASURES = (
     Measure("rounds", lambda row: row.rounds_to_target),
     Measure("messages", lambda row: row.deltas_to_target),
     Measure("payload bytes", lambda row: row.payload_to_target),
-    Measure("bytes sent", lambda row: row.bytes_to_target),
+    Measure("frame bytes", lambda row: row.bytes_to_target),
     Measure("sample gradients", lambda row: row.gradients_to_target),
 )
+PACKETS = Measure("packets", lambda row: row.packets if row.arrived else None)
+WIRE_BYTES = Measure("wire bytes", lambda row: row.bytes_wire if row.arrived else None)
 _SECONDS = Measure("seconds", lambda row: row.seconds_to_target, *2 * ["{:.3g}".format])
 _BOUND = Measure("by Theorem 3", lambda row: row.bound_to_target)
 _NOTHING = "-"
@@ -97,6 +110,8 @@ def row_of(outcome: Outcome) -> Row:
         "floats_sent": summary["bytes_payload"] // _FLOAT_BYTES,
         "folder": str(outcome.folder),
     }
+    if wire := on_the_wire(summary):
+        whole |= {"packets": wire["packets"], "bytes_wire": wire["bytes"]}
     if not outcome.reached:
         return Row(*head, "not reached", failure=outlook(result), **whole)
     rounds = result.rounds if result.target is None else result.trajectory.rounds_to(result.target)
@@ -109,7 +124,8 @@ def row_of(outcome: Outcome) -> Row:
         "done" if result.target is None else "reached",
         rounds_to_target=rounds,
         deltas_to_target=int(records.deltas[:rounds].sum()),
-        skips_to_target=int(records.skips[:rounds].sum()),
+        tokens_to_target=int(records.skips[:rounds].sum()),
+        quiet_to_target=int(records.quiet[:rounds].sum()),
         floats_to_target=payload // _FLOAT_BYTES,
         payload_to_target=payload,
         bytes_to_target=int(records.sent_bytes[:rounds].sum()),
@@ -158,6 +174,13 @@ def markdown_table(
 def notes(rows: Sequence[Row], called: Mapping[str, str]) -> list[str]:
     """What the table's names and dashes mean."""
     said = meanings(called)
+    if any(row.packets is not None for row in rows):
+        said.append(
+            "packets and wire bytes are what the kernel counted in the whole run, headers and "
+            "opening included; payload and frame bytes are the ledger's, up to the target"
+        )
+    else:
+        said.append("frame bytes are the ledger's; nobody counted on the wire")
     for row in rows:
         name = f"{row.method}, seed {row.seed}"
         if row.status == "failed":
@@ -174,6 +197,8 @@ def _cells(
     rows: Sequence[Row], base: str, called: Mapping[str, str], newline: str
 ) -> list[list[str]]:
     measures = list(MEASURES)
+    if any(row.packets is not None for row in rows):
+        measures[2:2] = [PACKETS, WIRE_BYTES]
     if any(row.bound_to_target is not None for row in rows):
         measures.insert(2, _BOUND)
     if any(row.seconds_to_target is not None for row in rows):
@@ -191,7 +216,7 @@ def _cells(
 
 def _who_arrived(own: Sequence[Row], newline: str) -> str:
     """Nothing to say when every seed arrived."""
-    arrived = sum(row.rounds_to_target is not None for row in own)
+    arrived = sum(row.arrived for row in own)
     if arrived == len(own):
         return ""
     if len(own) == 1:
@@ -209,13 +234,9 @@ def _cell(measure: Measure, own: Sequence[Row], base: Sequence[Row], newline: st
     # the bound has no ratio of its own: it stands beside the messages
     others = [] if measure is _BOUND else _values(measure, base)
     if others and median(others) > 0:
-        parts.append(f"x {_ratio(median(values) / median(others))}")
+        parts.append(f"x {ratio(median(values) / median(others))}")
     return newline.join(parts)
 
 
 def _values(measure: Measure, rows: Sequence[Row]) -> list[float]:
     return [value for row in rows if (value := measure.of(row)) is not None]
-
-
-def _ratio(value: float) -> str:
-    return np.format_float_positional(value, precision=3, fractional=False, trim="-")

@@ -25,9 +25,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from dlag_lab.result import COUNTS, MEASURES, Floats, Records, RunResult, Trajectory
+from dlag_lab.result import CONDITION, COUNTS, MEASURES, Floats, Records, RunResult, Trajectory
 from dlag_node.errors import ConfigError
-from dlag_node.rounds.record import SENT, SKIPPED, Record
+from dlag_node.rounds.record import QUIET, SENT, SKIPPED, Record
 from dlag_node.wire.watching import Fault
 
 _RUN_FIELDS = ("method", "preset", "parameters", "topology", "nodes", "edges")
@@ -319,5 +319,9 @@ def _check_types(record: Record) -> None:
     for field in MEASURES:
         if type(getattr(record, field)) not in (int, float):
             raise ValueError(f"{field} = {getattr(record, field)!r}: expected a number")
-    if type(record.exchanges) is not str or set(record.exchanges) - {SENT, SKIPPED}:
-        raise ValueError(f"exchanges = {record.exchanges!r}: expected letters {SENT} and {SKIPPED}")
+    for field in CONDITION:
+        if type(getattr(record, field)) not in (int, float, type(None)):
+            raise ValueError(f"{field} = {getattr(record, field)!r}: expected a number, or nothing")
+    letters = (SENT, SKIPPED, QUIET)
+    if type(record.exchanges) is not str or set(record.exchanges) - {*letters}:
+        raise ValueError(f"exchanges = {record.exchanges!r}: expected letters {', '.join(letters)}")

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dlag_lab.layout import grid_shape
-from dlag_lab.units import count, share, small
+from dlag_lab.units import count, share, small, some
 
 _INTERVAL = 1 / 8  # seconds between two refreshes, at least
 _ROW = 25  # cells in a row where the mesh is no grid
@@ -37,7 +37,8 @@ class Progress:
     suboptimality: float
     target: float | None
     deltas: int
-    skips: int
+    tokens: int
+    quiet: int
     ages: Sequence[int]  # d_i^k, in id order
     rounds_per_second: float
     nodes: int
@@ -163,8 +164,11 @@ def _gap(progress: Progress) -> str:
 
 
 def _messages(progress: Progress) -> str:
-    skipped = progress.skips / max(1, progress.deltas + progress.skips)
-    return f"{count(progress.deltas)} sent, {share(skipped)} skipped"
+    skipped = progress.tokens + progress.quiet
+    words = (
+        f"{some(progress.deltas, 'delta')}, {share(skipped / max(1, progress.deltas + skipped))}"
+    )
+    return f"{words} skipped" + (f" ({some(progress.tokens, 'token')})" if skipped else "")
 
 
 def _is_positive(value: float) -> bool:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -17,11 +16,11 @@ from rich.text import Text
 from dlag_lab.folder import RunFolder
 from dlag_lab.outlook import outlook
 from dlag_lab.result import Floats, Ints, RunResult
-from dlag_lab.summary import bytes_always_sending, refreshed
-from dlag_lab.units import count, seconds, share, size, small, some
+from dlag_lab.summary import bytes_always_sending, on_the_wire, refreshed
+from dlag_lab.tables import plain_table
+from dlag_lab.units import count, fine, seconds, share, size, small, some
 
 _WIDTH = 92  # of the plain text, in characters
-_NO_LIMIT = 10_000  # characters
 _SHOWN = 5  # workers at either end of the list
 _ENDED = {
     "target": "it ended because the target was met",
@@ -30,6 +29,11 @@ _ENDED = {
     "asked": "it ended because somebody asked it to stop",
     "rounds": "it ended because all rounds were made",
 }
+_SLACK = (
+    "slack ratio: the two sides of the paper's lazy condition, each summed over all workers,\n"
+    " in the worst round; while it is at most 1 the run is one that the paper's theorem is about"
+)
+_NOT_COUNTED = "not counted"
 _KINDS = {
     "compute": "computing",
     "wait": "waiting for neighbors",
@@ -50,16 +54,19 @@ def render(result: RunResult, figures: Sequence[Path] = ()) -> str:
 def print_report(result: RunResult, console: Console, figures: Sequence[Path] = ()) -> None:
     """The report on a console, in color where it has any."""
     summary = refreshed(result)
-    parts: list[RenderableType] = [*_headline(result), Text(), _totals(result, summary)]
+    parts: list[RenderableType] = [*_headline(result, summary), Text(), _totals(result, summary)]
+    if summary["slack_ratio"] is not None:
+        parts.append(_note(_SLACK))
     if (ended := summary["ended"]) is not None:
         parts.append(_note(_ENDED[ended]))
     if expected := outlook(result):
         parts.append(_note(expected))
     if summary["deltas_skipped"]:
-        parts += [_heading("What the skips saved"), _savings(result, summary)]
-        parts.append(
-            _note("A skip saves a payload, not a packet: its token still crosses the edge.")
-        )
+        parts += [_heading("What silence saved"), _savings(result, summary)]
+        if summary["tokens_sent"]:
+            parts.append(_note("A token saves a payload, not a packet: it still crosses the edge."))
+        if summary["quiet"]:
+            parts.append(_note("Quiet was promised or scheduled: nothing crosses the edge."))
         parts += [_heading("Who spoke most, who least"), _talkers(result)]
     parts += [*_time(summary), *_process_facts(result.run, summary), *_places(result, figures)]
     for part in parts:
@@ -85,27 +92,12 @@ def write_report(folder: RunFolder, result: RunResult) -> list[Path]:
     return [folder.report_path, *paths]
 
 
-def plain_table(first: str, *others: str) -> Table:
-    """The house's table: a line below the head, numbers to the right."""
-    head = any((first, *others))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, show_edge=False, show_header=head)
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def print_whole(console: Console, table: Table) -> None:
-    """Print a table without cutting a cell: a terminal too narrow for it breaks its lines."""
-    needed = Console(width=_NO_LIMIT).measure(table).maximum
-    narrow = console.width
-    console.width = max(narrow, needed)
-    console.print(table)
-    console.width = narrow
-
-
-def _headline(result: RunResult) -> list[Text]:
-    run = result.run
+def _headline(result: RunResult, summary: Mapping[str, Any]) -> list[Text]:
+    run, counted = result.run, []
+    if wire := on_the_wire(summary):
+        words = f"{count(wire['packets'])} packets, {count(wire['bytes'])} bytes"
+        by = f" ({wire['counted_by']})" if wire.get("counted_by") else ""
+        counted.append(Text(f"what the kernel counted: {words}{by}", style="bold"))
     samples = None if result.shard_sizes is None else int(result.shard_sizes.sum())
     facts = [
         f"{run['data']} data" if run.get("data") else "",
@@ -132,6 +124,7 @@ def _headline(result: RunResult) -> list[Text]:
             f"{result.method} on {run['topology']}: {workers}, {some(len(result.edges), 'edge')}",
             style="bold",
         ),
+        *counted,
         *lines,
         Text(f"preset {run['preset']}: {settings}" if settings else f"preset {run['preset']}"),
     ]
@@ -154,15 +147,19 @@ def _totals(result: RunResult, summary: Mapping[str, Any]) -> Table:
     row("rounds", np.ones(result.rounds, np.int64))
     row("exchanges", np.strings.str_len(records.exchanges).max(axis=1))
     row("messages sent (deltas over directed edges)", records.deltas)
-    row("messages skipped", records.skips)
+    row("messages skipped", records.skipped)
     once("  share skipped", share(result.skip_share), _share_until(result, reached))
+    row("  tokens sent in their place", records.skips)
+    row("  quiet, nothing sent at all", records.quiet)
+    for name, value in _condition(result, summary):
+        once(name, value)
+    packets, wire_bytes = _outside(summary)
+    once("packets on the wire, opening included", packets)
+    once("bytes on the wire, headers included", wire_bytes)
     row("payload bytes", records.payload_bytes)
-    row("bytes sent in rounds (frames and skip tokens)", records.sent_bytes)
+    row("frame bytes (deltas and tokens, by the ledger)", records.sent_bytes)
     if summary["bytes_control"] is not None:
-        once("control bytes", count(summary["bytes_control"]))
-    if wire := summary.get("network"):
-        once("bytes on the wire, counted by the kernel", count(wire["bytes"]))
-        once("packets on the wire", count(wire["packets"]))
+        once("control bytes, by the ledger", count(summary["bytes_control"]))
     row("sample gradients", records.gradients)
     if summary["seconds"] is not None and result.run.get("mode") != "simulate":
         until = seconds(summary["seconds_to_target"])
@@ -175,35 +172,55 @@ def _totals(result: RunResult, summary: Mapping[str, Any]) -> Table:
 def _share_until(result: RunResult, rounds: int | None) -> str:
     if rounds is None:
         return "-"
-    sent, skipped = result.records.deltas[:rounds].sum(), result.records.skips[:rounds].sum()
+    sent, skipped = result.records.deltas[:rounds].sum(), result.records.skipped[:rounds].sum()
     return share(float(skipped / max(1, sent + skipped)))
 
 
+def _outside(summary: Mapping[str, Any]) -> tuple[str, str]:
+    """Packets and bytes on the wire, as far as anybody counted them."""
+    wire = on_the_wire(summary)
+    return (count(wire["packets"]), count(wire["bytes"])) if wire else (_NOT_COUNTED, _NOT_COUNTED)
+
+
+def _condition(result: RunResult, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the lazy condition fared where silence is promised; nothing where it is not."""
+    overdue, ratio, rows = summary["overdue"], summary["slack_ratio"], []
+    if overdue or ratio is not None or result.run["parameters"].get("promise"):
+        of_silent = overdue / max(1, int(result.records.silent.sum()))
+        rows.append(("silent exchanges overdue", f"{count(overdue)} ({fine(of_silent)})"))
+    if ratio is not None:
+        rows.append(("slack ratio", small(ratio)))
+    return rows
+
+
 def _savings(result: RunResult, summary: Mapping[str, Any]) -> Table:
-    """What was sent, against the same run with a delta in place of every skip."""
+    """What was sent, against the same run with no message skipped."""
     sent, skipped = summary["deltas_sent"], summary["deltas_skipped"]
     payload, frames = bytes_always_sending(result.records)
     table = plain_table("", "as run", "always sending", "saved")
     for name, value, unsaved in (
         ("deltas", sent, sent + skipped),
-        ("skip tokens", skipped, 0),
+        ("tokens", summary["tokens_sent"], 0),
+        ("quiet", summary["quiet"], 0),
         ("payload bytes", summary["bytes_payload"], payload),
-        ("bytes sent in rounds", summary["bytes_frames"], frames),
+        ("frame bytes, by the ledger", summary["bytes_frames"], frames),
     ):
         saved = share(1 - value / unsaved) if unsaved else ""
         table.add_row(name, count(value), count(unsaved), saved)
+    table.add_row("bytes on the wire", _outside(summary)[1], "", "")
     return table
 
 
 def _talkers(result: RunResult) -> Table:
     """H_i = mu_min / mu_i is the paper's importance factor: the smaller, the lazier."""
-    deltas, skips = result.records.deltas.sum(axis=0), result.records.skips.sum(axis=0)
+    records = result.records
+    kinds = [each.sum(axis=0) for each in (records.deltas, records.skips, records.quiet)]
     sizes, mu = result.shard_sizes, _strong_convexity(result)
-    silent = skips / np.maximum(1, deltas + skips)
+    silent = (kinds[1] + kinds[2]) / np.maximum(1, sum(kinds))
     order = np.lexsort((np.arange(result.nodes), silent))
     cut = order if result.nodes <= 2 * _SHOWN else np.r_[order[:_SHOWN], order[-_SHOWN:]]
     table = plain_table(
-        "worker", "samples", "mu share", "H_i", "neighbors", "deltas", "skips", "skipped"
+        "worker", "samples", "mu share", "H_i", "neighbors", "deltas", "tokens", "quiet", "skipped"
     )
     for place, i in enumerate(cut):
         table.add_row(
@@ -212,8 +229,7 @@ def _talkers(result: RunResult) -> Table:
             "-" if mu is None else f"{100 * mu[i] / mu.sum():.1f} %",
             "-" if mu is None else f"{mu.min() / mu[i]:.2f}",
             str(result.degrees[i]),
-            count(int(deltas[i])),
-            count(int(skips[i])),
+            *(count(int(each[i])) for each in kinds),
             share(float(silent[i])),
             end_section=len(cut) < result.nodes and place == _SHOWN - 1,
         )

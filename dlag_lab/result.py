@@ -11,30 +11,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlag_node.rounds.record import SENT, Record
+from dlag_node.rounds.record import QUIET, SENT, SKIPPED, Record
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Text = NDArray[np.str_]
 
-COUNTS = ("deltas", "skips", "payload_bytes", "sent_bytes", "gradients", "age")
+COUNTS = (
+    "deltas", "skips", "quiet", "payload_bytes", "sent_bytes", "gradients", "age", "overdue",
+)  # fmt: skip
 MEASURES = ("step", "compute", "wait")
+CONDITION = ("gap", "bound")  # of the paper's lazy condition, where a method has it
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All records of a run, each field an array [rounds x nodes] that can only be read."""
+    """All records of a run, each field an array [rounds x nodes] that can only be read.
+
+    What a record does not say of the lazy condition is NaN.
+    """
 
     exchanges: Text
     deltas: Ints
-    skips: Ints
+    skips: Ints  # tokens
+    quiet: Ints
     payload_bytes: Ints
     sent_bytes: Ints
     gradients: Ints
     age: Ints
+    overdue: Ints
     step: Floats
     compute: Floats
     wait: Floats
+    gap: Floats
+    bound: Floats
 
     @classmethod
     def of(cls, per_node: Sequence[Sequence[Record]]) -> Records:
@@ -49,7 +59,7 @@ class Records:
             return array
 
         counts = {field: column(field, np.int64) for field in COUNTS}
-        measures = {field: column(field, np.float64) for field in MEASURES}
+        measures = {field: column(field, np.float64) for field in (*MEASURES, *CONDITION)}
         return cls(exchanges=column("exchanges", np.str_), **counts, **measures)
 
     @property
@@ -57,6 +67,17 @@ class Records:
         """Rounds, nodes."""
         rounds, nodes = self.deltas.shape
         return rounds, nodes
+
+    @property
+    def skipped(self) -> Ints:
+        """Messages that were not sent, over directed edges: a token in their place, or nothing."""
+        return self.skips + self.quiet
+
+    @property
+    def silent(self) -> Ints:
+        """Exchanges in which a worker had no delta for anybody."""
+        tokens = np.strings.count(self.exchanges, SKIPPED)
+        return tokens + np.strings.count(self.exchanges, QUIET)
 
     def first_exchange(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Who told its neighbors a delta in the first exchange of a round, and who had one at all.
@@ -136,8 +157,8 @@ class RunResult:
     @property
     def skip_share(self) -> float:
         """Share of all messages that were skipped, over directed edges; 0 when there were none."""
-        skips = int(self.records.skips.sum())
-        return skips / max(1, skips + int(self.records.deltas.sum()))
+        skipped = int(self.records.skipped.sum())
+        return skipped / max(1, skipped + int(self.records.deltas.sum()))
 
     @property
     def lazy_share(self) -> Floats:

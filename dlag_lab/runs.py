@@ -138,7 +138,7 @@ class Run:
         self._started = started
         nodes = self.plan.nodes
         self._ages = np.zeros(nodes, dtype=int)
-        self._deltas = self._skips = 0
+        self._deltas = self._tokens = self._quiet = 0
         self._first_seen: tuple[int, float] | None = None  # round and time
         self._view: View = view or LiveView(
             title=f"{request.settings.method} on {request.settings.topology}, "
@@ -185,7 +185,7 @@ class Run:
         def finished(engine: Engine) -> None:
             record = engine.last_record
             assert record is not None
-            self._count(engine.node, record.age, record.deltas, record.skips)
+            self._count(engine.node, record.age, record.deltas, record.skips, record.quiet)
             self._show(referee)
             if bell.rung:
                 simulator.stop(engine.node, "asked")
@@ -197,7 +197,7 @@ class Run:
 
     def _progress(self, referee: Referee) -> Callable[[Snapshots], None]:
         def progress(batch: Snapshots) -> None:
-            self._count(batch.node, batch.age, batch.deltas, batch.skips)
+            self._count(batch.node, batch.age, batch.deltas, batch.tokens, batch.quiet)
             self._show(referee)
 
         return progress
@@ -266,10 +266,11 @@ class Run:
         self.folder.write_summary(summary)
         return self.folder.load()
 
-    def _count(self, node: int, age: int, deltas: int, skips: int) -> None:
+    def _count(self, node: int, age: int, deltas: int, tokens: int, quiet: int) -> None:
         self._ages[node] = age
         self._deltas += deltas
-        self._skips += skips
+        self._tokens += tokens
+        self._quiet += quiet
 
     def _show(self, referee: Referee) -> None:
         seen = referee.last
@@ -284,7 +285,8 @@ class Run:
                 suboptimality=seen.suboptimality,
                 target=self.request.target,
                 deltas=self._deltas,
-                skips=self._skips,
+                tokens=self._tokens,
+                quiet=self._quiet,
                 ages=self._ages.tolist(),
                 rounds_per_second=(seen.k - k_0) / max(1e-9, now - begun),
                 nodes=self.plan.nodes,

@@ -14,7 +14,8 @@ from dlag_lab.result import Floats, Records, RunResult, Trajectory
 _ASKED = ("preset", "parameters", "topology", "weights", "data", "shards", "seed", "target", "mode")
 # of an earlier summary: what no record can tell again
 _CARRIED = (
-    "seconds", "bytes_control", "theta_sha256", "startup", "memory", "restarts", "network", "ended",
+    "seconds", "bytes_control", "theta_sha256", "startup", "memory", "restarts", "network", "wire",
+    "ended",
 )  # fmt: skip
 
 
@@ -30,14 +31,18 @@ def summarise(
     memory: Mapping[str, Any] | None = None,
     restarts: int | None = None,
     network: Mapping[str, Any] | None = None,
+    wire: Mapping[str, Any] | None = None,
     ended: str | None = None,
 ) -> dict[str, Any]:
     """The fields of summary.json.
 
-    A message is one vector over one directed edge. The `_to_target` fields count up to and
-    including the first round whose suboptimality is at most the target; they are null when there
-    is none. `bytes_sent` is all that was handed to the sockets of the mesh: `bytes_frames`, the
-    deltas and skip tokens of the rounds, and `bytes_control`, which opens, repairs and ends links.
+    A message is one vector over one directed edge. One that was skipped (`deltas_skipped`) is a
+    token in its place, or nothing at all: `tokens_sent`, `quiet`. `overdue` are promised silences
+    that the lazy condition did not allow, `slack_ratio` says by how much it held for all workers
+    together. The `_to_target` fields count up to and including the first round whose suboptimality
+    is at most the target; they are null when there is none. `bytes_sent` is all that was handed to
+    the sockets of the mesh: `bytes_frames`, the deltas and tokens of the rounds, and
+    `bytes_control`, which opens, repairs and ends links. `wire` is what these came to outside.
     `seconds` is the wall time of the rounds, without the start; of a run that was resumed, since
     then. `seconds_to_target` is the part of it up to the round that met the target. `ended` says
     why there was no further round: "target", "tol", "max-seconds", "asked" or "rounds". `restarts`
@@ -54,7 +59,11 @@ def summarise(
         "rounds": rounds,
         "exchanges": int(np.strings.str_len(records.exchanges).max(axis=1).sum()),
         "deltas_sent": int(records.deltas.sum()),
-        "deltas_skipped": int(records.skips.sum()),
+        "deltas_skipped": int(records.skipped.sum()),
+        "tokens_sent": int(records.skips.sum()),
+        "quiet": int(records.quiet.sum()),
+        "overdue": int(records.overdue.sum()),
+        "slack_ratio": slack_ratio(records),
         "bytes_payload": int(records.payload_bytes.sum()),
         "bytes_frames": int(records.sent_bytes.sum()),
         "bytes_control": bytes_control,
@@ -81,6 +90,8 @@ def summarise(
         summary["memory"] = dict(memory)
     if network is not None:
         summary["network"] = dict(network)
+    if wire is not None:
+        summary["wire"] = dict(wire)
     return summary
 
 
@@ -88,6 +99,28 @@ def refreshed(result: RunResult) -> dict[str, Any]:
     """The summary computed again from the folder; what no record can tell is taken from the old."""
     carried = {field: result.summary.get(field) for field in _CARRIED}
     return summarise(result.run, result.records, result.trajectory, **carried)
+
+
+def on_the_wire(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Packets and bytes as they were counted outside of the processes; None: nobody did."""
+    return summary.get("wire") or summary.get("network")
+
+
+def slack_ratio(records: Records) -> float | None:
+    """How much of the paper's lazy condition the workers used up together, at worst.
+
+        max_k  sum_i gap_i^k / sum_i B_i^k
+
+    Lemma 2 uses the condition through these sums alone: while this is at most 1, Theorems 1, 2 and
+    4 hold as they stand, whoever was overdue. Round 0, in which everybody tells its theta and B is
+    0, does not count. Null where a worker's condition is not known, or is not the paper's.
+    """
+    gaps, bounds = records.gap.sum(axis=1)[1:], records.bound.sum(axis=1)[1:]
+    known = ~np.isnan(gaps + bounds) & ((gaps > 0) | (bounds > 0))
+    if not known.any():
+        return None
+    with np.errstate(divide="ignore"):
+        return float((gaps[known] / bounds[known]).max())
 
 
 def theta_sha256(thetas: Sequence[Floats]) -> str:
@@ -130,19 +163,20 @@ def seconds_by_kind(
 
 
 def bytes_always_sending(records: Records) -> tuple[int, int]:
-    """Payload and whole frames, had every skip been a delta.
+    """Payload and whole frames, had every message been sent.
 
-    A delta's frame is measured where a worker sent nothing else in a round; should there be no
-    such round, a skip is taken for a frame without its payload.
+    A delta's frame is measured where a worker sent no token in a round; should there be no such
+    round, it is a payload in a token.
     """
-    deltas, skips = int(records.deltas.sum()), int(records.skips.sum())
+    deltas, skipped = int(records.deltas.sum()), int(records.skipped.sum())
     payload, frames = int(records.payload_bytes.sum()), int(records.sent_bytes.sum())
-    added = round(skips * payload / max(1, deltas))
+    always = payload + round(skipped * payload / max(1, deltas))
     alone = (records.skips == 0) & (records.deltas > 0)
-    if not alone.any():
-        return payload + added, frames + added
-    frame = records.sent_bytes[alone].sum() / records.deltas[alone].sum()
-    return payload + added, round((deltas + skips) * float(frame))
+    if alone.any():
+        frame = float(records.sent_bytes[alone].sum() / records.deltas[alone].sum())
+        return always, round((deltas + skipped) * frame)
+    around = (frames - payload) / max(1, deltas + int(records.skips.sum()))
+    return always, always + round((deltas + skipped) * around)
 
 
 def _up_to(counts: np.ndarray[Any, np.dtype[np.int64]], rounds: int | None) -> int | None:

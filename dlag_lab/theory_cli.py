@@ -17,7 +17,7 @@ from coordinator.options import STOPS, takes_run_settings
 from coordinator.plan import Plan, RunSettings
 from dlag_lab.folder import write_json
 from dlag_lab.options import DEFAULT_TARGET
-from dlag_lab.report import plain_table, print_whole
+from dlag_lab.tables import plain_table, print_whole
 from dlag_lab.theory import Family, Promise, Theory, theory_of
 from dlag_lab.units import count, share, small
 from dlag_node.errors import ConfigError

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 
 def count(value: int | None) -> str:
     """All digits, in groups of three: `38 112`."""
@@ -32,6 +34,16 @@ def share(value: float) -> str:
     if 0.99 < value < 1:
         return "> 99 %"
     return f"{100 * value:.0f} %"
+
+
+def fine(value: float) -> str:
+    """A share that is mostly small, with two digits: `0.03 %`, `4.2 %`."""
+    return f"{100 * value:.2g} %" if value < 0.995 else "100 %"
+
+
+def ratio(value: float) -> str:
+    """A multiple with three digits, never rounded to nothing: `1.44`, `0.000191`."""
+    return np.format_float_positional(value, precision=3, fractional=False, trim="-")
 
 
 def small(value: float | None) -> str:

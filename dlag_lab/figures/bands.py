@@ -17,6 +17,7 @@ from dlag_lab.figures.convergence import (
     legend_above,
     mesh_line,
     scale,
+    wire_line,
 )
 from dlag_lab.figures.style import MUTED, framed, look, quiet_grid, stroke
 from dlag_lab.result import Floats, Ints, RunResult
@@ -42,6 +43,7 @@ def bands(groups: Groups, explained: Sequence[str] = ()) -> Figure:
     )
     if target is not None:
         caption += "\nNumbers above: the median cost up to the target, where the circle is."
+    caption += "\n" + wire_line(groups)
     with look():
         figure = framed(
             11,

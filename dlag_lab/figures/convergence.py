@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from dlag_lab.figures.style import MUTED, framed, look, quiet_grid, stroke
 from dlag_lab.result import Floats, Ints, RunResult
+from dlag_lab.summary import on_the_wire
 from dlag_lab.units import count, share, short, size, small, some
 
 # beyond this ratio of the longest run to the shortest, a linear axis hides the shortest
 _LOG_RATIO = 40.0
 _LEGEND_COLUMNS = 3
 _LEGEND_ROW = 14.5  # points
+_WIRE_WORDS = 3  # methods a line
 _HEIGHT = 8.0  # inches, with legends of a row or two
 
 
@@ -36,7 +39,9 @@ class Panel:
 PANELS = (
     Panel("Rounds", "rounds", lambda r: np.arange(1, r.rounds + 1), lambda n: count(int(n))),
     Panel("Messages", "deltas over directed edges", lambda r: _summed(r.records.deltas), short),
-    Panel("Bytes", "sent, with skip tokens", lambda r: _summed(r.records.sent_bytes), size),
+    Panel(
+        "Frame bytes", "by the ledger, with tokens", lambda r: _summed(r.records.sent_bytes), size
+    ),
     Panel("Sample gradients", "of all workers", lambda r: _summed(r.records.gradients), short),
 )
 
@@ -48,7 +53,8 @@ def convergence(runs: Sequence[tuple[str, RunResult]], explained: Sequence[str] 
     if target is not None:
         caption += " Numbers above: the cost up to the target, where the circle is."
     if _shows_always(runs) and any(result.skip_share > 0 for _, result in runs):
-        caption += " Dotted: had every skip been a message."
+        caption += " Dotted: had no message been skipped."
+    caption += "\n" + wire_line([(label, [result]) for label, result in runs])
     with look():
         figure = framed(
             11,
@@ -78,7 +84,7 @@ def _draw(
         _mark(axes, cost, result, target, color)
         entries.append((color, dashes, f"{label}: {_up_to_target(panel, cost, result, target)}"))
         if panel.title == "Messages" and _shows_always(runs) and result.skip_share > 0:
-            always = _summed(result.records.deltas + result.records.skips)
+            always = _summed(result.records.deltas + result.records.skipped)
             axes.plot(always, gap, color=color, lw=1.3, ls=(0, (1, 1.6)))
             ends.append(float(always[-1]))
             words = _up_to_target(panel, always, result, target)
@@ -184,6 +190,21 @@ def mesh_line(runs: Sequence[tuple[str, RunResult]]) -> str:
         for _, result in runs
     }
     return described.pop() if len(described) == 1 else f"{len(described)} different meshes"
+
+
+def wire_line(groups: Sequence[tuple[str, Sequence[RunResult]]]) -> str:
+    """What the kernel counted of each method's whole runs, to stand beside the ledger's bytes."""
+    words = []
+    for label, results in groups:
+        counted = [wire for each in results if (wire := on_the_wire(each.summary)) is not None]
+        if counted:
+            packets, sent = (median(wire[of] for wire in counted) for of in ("packets", "bytes"))
+            of_whom = f"{label} " if len(groups) > 1 else ""
+            words.append(f"{of_whom}{short(packets)} packets, {size(sent)}")
+    if not words:
+        return "Frame bytes are the ledger's; nobody counted on the wire."
+    lines = ["; ".join(words[i : i + _WIRE_WORDS]) for i in range(0, len(words), _WIRE_WORDS)]
+    return "On the wire, counted by the kernel in the whole run: " + ";\n".join(lines) + "."
 
 
 def common_target(runs: Sequence[tuple[str, RunResult]]) -> float | None:

@@ -14,10 +14,12 @@ from dlag_lab.figures.mesh import headline
 from dlag_lab.figures.style import COLORS, MUTED, framed, look, quiet_grid
 from dlag_lab.result import Floats, RunResult
 from dlag_lab.units import some
+from dlag_node.rounds.record import SKIPPED
 
 MAX_COLUMNS = 400  # at three pixels and more each, no column is lost in a picture 11 inches wide
-_LEAST_SHADE = 0.3  # of a bin with a single delta in it: clearly no skip
-_SHADES = LinearSegmentedColormap.from_list("sent", ["#e6eaee", "#7fa8c9", "#0b3c5d"])
+_LEAST_SHADE = 0.3  # of a bin with a single delta in it: clearly no silence
+_SHADES = LinearSegmentedColormap.from_list("sent", ["#d5dbe1", "#7fa8c9", "#0b3c5d"])
+_SILENT = LinearSegmentedColormap.from_list("silent", ["#f6efdd", "#d5dbe1"])  # quiet to token
 
 
 def raster(result: RunResult) -> Figure:
@@ -26,7 +28,7 @@ def raster(result: RunResult) -> Figure:
     width = bin_width(result.rounds)
     several = int(np.strings.str_len(result.records.exchanges).max()) > 1
     caption = "Each row a worker" + ("" if width == 1 else f", each column {width} rounds")
-    caption += ". Dark: a delta went to all neighbors; light: a skip token"
+    caption += ". Dark: a delta; light: a token in its place, or quiet, where nothing was sent"
     caption += "." if width == 1 else "; between: the share of rounds with a delta."
     if several:
         caption += "\nOnly the first exchange of a round is shown, the lazy one."
@@ -42,7 +44,7 @@ def raster(result: RunResult) -> Figure:
         )
         _draw_share(grid[0, 0], sent, had, width)
         grid[0, 1].set_axis_off()
-        _draw_raster(grid[1, 0], sent, had, width)
+        _draw_raster(grid[1, 0], result, width)
         _draw_shards(grid[1, 1], result)
     return figure
 
@@ -66,19 +68,20 @@ def binned_shares(
 
 
 def shades(shares: Floats) -> Floats:
-    """How dark to draw a share: 0 for silence only, so that no delta ever looks like a skip."""
+    """How dark to draw a share: 0 for silence only, so that no delta ever looks like silence."""
     return np.where(shares > 0, _LEAST_SHADE + (1 - _LEAST_SHADE) * shares, 0.0)
 
 
-def _draw_raster(axes: Axes, sent: NDArray[np.bool_], had: NDArray[np.bool_], width: int) -> None:
+def _draw_raster(axes: Axes, result: RunResult, width: int) -> None:
+    sent, had = result.records.first_exchange()
     rounds, nodes = sent.shape
+    tokens = np.strings.startswith(result.records.exchanges, SKIPPED)
     shares, any_exchange = binned_shares(sent, had, width)
-    image = np.ma.masked_array(shades(shares), ~any_exchange).T
+    aloud, _ = binned_shares(tokens, had & ~sent, width)
+    image = np.where((shares > 0)[..., None], _SHADES(shades(shares)), _SILENT(aloud))
+    image[~any_exchange] = 0.0  # transparent
     axes.imshow(
-        image,
-        cmap=_SHADES,
-        vmin=0,
-        vmax=1,
+        image.transpose(1, 0, 2),
         aspect="auto",
         interpolation="none",
         extent=(0, len(shares) * width, nodes - 0.5, -0.5),
@@ -93,10 +96,18 @@ def _draw_raster(axes: Axes, sent: NDArray[np.bool_], had: NDArray[np.bool_], wi
     axes.tick_params(axis="y", length=0, labelsize=8)
     axes.spines[:].set_visible(False)
     axes.legend(
-        handles=[Patch(color=_SHADES(1.0), label="delta"), Patch(color=_SHADES(0.0), label="skip")],
+        handles=[
+            Patch(color=color, label=label)
+            for color, label, shown in (
+                (_SHADES(1.0), "delta", True),
+                (_SILENT(1.0), "token", tokens.any()),
+                (_SILENT(0.0), "quiet", (had & ~sent & ~tokens).any()),
+            )
+            if shown
+        ],
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
-        ncols=2,
+        ncols=3,
         borderaxespad=0.2,
         handlelength=1.2,
     )

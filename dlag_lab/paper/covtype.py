@@ -158,7 +158,7 @@ def agreement(own: RunResult, stand_in: RunResult) -> Agreement:
     for node in range(own.nodes):
         a, b = (folder.thetas(node, int(own.run["dim"]))[:rounds] for folder in folders)
         away = max(away, float(np.abs(a - b).max()))
-    skips = int(own.records.skips[:rounds].sum())
+    skips = int(own.records.skipped[:rounds].sum())
     return Agreement(parse_method(own.method).name, rounds, same, skips, away)
 
 

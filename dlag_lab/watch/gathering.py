@@ -26,15 +26,19 @@ class _Life:
         """One of the sums, over all processes that were heard."""
         return sum(getattr(each.sums, name) for each in (*self.before, self.last))
 
-    def near(self, neighbor: int) -> tuple[int, float]:
-        """Deltas to that neighbor, and seconds that it was waited for."""
+    def near(self, neighbor: int) -> tuple[int, int, float]:
+        """Deltas and tokens to that neighbor, and seconds that it was waited for."""
         found = [
             near
             for status in (*self.before, self.last)
             for near in status.near
             if near.node == neighbor
         ]
-        return sum(each.deltas for each in found), sum(each.wait for each in found)
+        return (
+            sum(each.deltas for each in found),
+            sum(each.tokens for each in found),
+            sum(each.wait for each in found),
+        )
 
 
 class Gathering:
@@ -46,7 +50,7 @@ class Gathering:
         self.mesh = self._known
         self.faults: list[tuple[int, Fault]] = []  # node and fault, the latest last
         self.faults_heard = 0
-        self.costs = Series()  # deltas, skips, bytes, residual
+        self.costs = Series()  # deltas, skipped, bytes, residual
         self._lives: dict[int, _Life] = {}
         self._run = ""
         self._heard_at = 0.0
@@ -91,7 +95,7 @@ class Gathering:
             age=[life.last.age if life else 0 for life in lives],
             residual=[life.last.residual if life else None for life in lives],
             restarts=[life.last.restarts if life else 0 for life in lives],
-            quiet=[
+            unheard=[
                 None if life is None or life.last.finished else round(now - life.heard_at, 1)
                 for life in lives
             ],
@@ -100,9 +104,11 @@ class Gathering:
             compute=[life.sum("compute") if life else 0.0 for life in lives],
             wait=[life.sum("wait") if life else 0.0 for life in lives],
             told=[[there[0], back[0]] for there, back in near],
-            waited=[[there[1], back[1]] for there, back in near],
+            tokened=[[there[1], back[1]] for there, back in near],
+            waited=[[there[2], back[2]] for there, back in near],
             deltas=self._sum("deltas"),
-            skips=self._sum("skips"),
+            tokens=self._sum("tokens"),
+            quiet=self._sum("quiet"),
             payload_bytes=self._sum("payload_bytes"),
             sent_bytes=self._sum("sent_bytes"),
             refused=self._sum("refused"),
@@ -112,7 +118,8 @@ class Gathering:
         """Keep a point of the curves."""
         residuals = [each for each in picture.residual if each is not None]
         worst = max(residuals, default=None)
-        self.costs.add(picture.k, [picture.deltas, picture.skips, picture.sent_bytes, worst])
+        skipped = picture.tokens + picture.quiet
+        self.costs.add(picture.k, [picture.deltas, skipped, picture.sent_bytes, worst])
 
     def _begin(self, run: str) -> None:
         self._run = run
@@ -137,10 +144,10 @@ class Gathering:
         nodes = 1 + max((*self._lives, *(j for _, j in edges)))
         self.mesh = mesh_heard(self._run, nodes, sorted(edges))
 
-    def _both_ways(self, edge: tuple[int, int]) -> list[tuple[int, float]]:
+    def _both_ways(self, edge: tuple[int, int]) -> list[tuple[int, int, float]]:
         i, j = edge
         return [
-            self._lives[a].near(b) if a in self._lives else (0, 0.0) for a, b in ((i, j), (j, i))
+            self._lives[a].near(b) if a in self._lives else (0, 0, 0.0) for a, b in ((i, j), (j, i))
         ]
 
     def _sum(self, name: str) -> int:

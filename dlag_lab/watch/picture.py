@@ -26,13 +26,20 @@ class Mesh:
     samples: list[int] | None
     target: float | None
     rounds: int | None  # that there are to see; None: who knows
+    wire: list[int] | None  # packets and bytes of the whole run, as the kernel counted them
 
     def to_json(self) -> dict[str, Any]:
         """In JSON's own types."""
         return asdict(self)
 
 
-def mesh_of(run: Mapping[str, Any], *, live: bool, rounds: int | None) -> Mesh:
+def mesh_of(
+    run: Mapping[str, Any],
+    *,
+    live: bool,
+    rounds: int | None,
+    wire: Mapping[str, Any] | None = None,
+) -> Mesh:
     """The mesh of a run folder's run.json."""
     edges = [(int(i), int(j)) for i, j in run["edges"]]
     nodes, topology = int(run["nodes"]), str(run["topology"])
@@ -45,6 +52,7 @@ def mesh_of(run: Mapping[str, Any], *, live: bool, rounds: int | None) -> Mesh:
         samples=run.get("shard_sizes"),
         target=run.get("target"),
         rounds=rounds,
+        wire=None if wire is None else [int(wire["packets"]), int(wire["bytes"])],
     )
 
 
@@ -59,27 +67,30 @@ def mesh_heard(run: str, nodes: int, edges: list[tuple[int, int]]) -> Mesh:
         samples=None,
         target=None,
         rounds=None,
+        wire=None,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The mesh at one moment; lists are by node, `told` and `waited` by edge and direction."""
+    """The mesh at one moment; lists are by node, or by edge and direction where they have two."""
 
     k: int  # rounds that every node has finished
     round: list[int]
     age: list[int]
     residual: list[float | None]
     restarts: list[int]
-    quiet: list[float | None]  # seconds since a node was heard; None: never, or it has finished
+    unheard: list[float | None]  # seconds since it was; None: it never was, or has finished
     finished: list[bool]
     exchanges: list[int]
     compute: list[float]  # seconds
     wait: list[float]
     told: list[list[int]]  # deltas i to j, j to i
+    tokened: list[list[int]]  # tokens i to j, j to i
     waited: list[list[float]]  # seconds i for j, j for i
     deltas: int
-    skips: int
+    tokens: int
+    quiet: int  # exchanges in which a neighbor got nothing
     payload_bytes: int
     sent_bytes: int
     refused: int

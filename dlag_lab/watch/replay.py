@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dlag_lab.folder import RunFolder
 from dlag_lab.result import Floats, Ints
+from dlag_lab.summary import on_the_wire
 from dlag_lab.watch.picture import Picture, mesh_of
-from dlag_node.rounds.record import SENT, Record
+from dlag_node.rounds.record import Record
 from dlag_node.wire.watching import Fault
 
 
@@ -20,15 +21,22 @@ class Replay:
 
     def __init__(self, folder: RunFolder) -> None:
         self._result = result = folder.load()
-        self.mesh = mesh_of(result.run, live=False, rounds=result.rounds)
+        wire = on_the_wire(result.summary)
+        self.mesh = mesh_of(result.run, live=False, rounds=result.rounds, wire=wire)
         records = [folder.records(i)[: result.rounds] for i in range(result.nodes)]
         self._edges = _Edges(result.edges, records)
         table = result.records
         lengths = np.array([[len(each) for each in row] for row in table.exchanges])
         self._exchanges = _sums(lengths.reshape(table.shape))
         self._compute, self._wait = _sums(table.compute), _sums(table.wait)
-        names = ("deltas", "skips", "payload_bytes", "sent_bytes")
-        self._totals = {name: _sums(getattr(table, name)).sum(axis=1) for name in names}
+        counts = {
+            "deltas": table.deltas,
+            "tokens": table.skips,
+            "quiet": table.quiet,
+            "payload_bytes": table.payload_bytes,
+            "sent_bytes": table.sent_bytes,
+        }
+        self._totals = {name: _sums(each).sum(axis=1) for name, each in counts.items()}
         self.faults: list[tuple[int, Fault]] = sorted(
             ((i, fault) for i in range(result.nodes) for fault in folder.faults(i)),
             key=lambda each: each[1].at,
@@ -39,9 +47,11 @@ class Replay:
         gap = [
             [k + 1, value] for k, value in enumerate(_finite(self._result.trajectory.suboptimality))
         ]
+        totals = self._totals
+        skipped = totals["tokens"] + totals["quiet"]
         costs = zip(
             range(1, self._result.rounds + 1),
-            *(self._totals[name][1:].tolist() for name in ("deltas", "skips", "sent_bytes")),
+            *(each[1:].tolist() for each in (totals["deltas"], skipped, totals["sent_bytes"])),
             _finite(self._result.records.step.max(axis=1)),
             strict=True,
         )
@@ -58,12 +68,13 @@ class Replay:
             age=table.age[k - 1].tolist() if begun else [0] * nodes,
             residual=_finite(table.step[k - 1]) if begun else [None] * nodes,
             restarts=self._restarts(k),
-            quiet=[None] * nodes,
+            unheard=[None] * nodes,
             finished=[k == self._result.rounds] * nodes,
             exchanges=self._exchanges[k].tolist(),
             compute=self._compute[k].tolist(),
             wait=self._wait[k].tolist(),
             told=self._edges.told[k].tolist(),
+            tokened=self._edges.tokened[k].tolist(),
             waited=self._edges.waited[k].tolist(),
             refused=0,
             **{name: int(total[k]) for name, total in self._totals.items()},
@@ -86,15 +97,16 @@ class _Edges:
         rounds = len(records[0])
         ends = [(e, s, edge[s], edge[1 - s]) for e, edge in enumerate(edges) for s in (0, 1)]
         told: Ints = np.zeros((rounds, len(edges), 2), dtype=np.int64)
+        tokened: Ints = np.zeros_like(told)
         waited: Floats = np.zeros((rounds, len(edges), 2))
         neighbors = [sorted(b for _, _, a, b in ends if a == i) for i in range(len(records))]
         for e, side, a, b in ends:
             at = neighbors[a].index(b)
             for k, record in enumerate(records[a]):
-                every = record.exchanges.count(SENT)
-                told[k, e, side] = every if record.told is None else record.told[at]
+                deltas, tokens, _ = record.by_neighbor(len(neighbors[a]))
+                told[k, e, side], tokened[k, e, side] = deltas[at], tokens[at]
                 waited[k, e, side] = (record.waits or {}).get(b, 0.0)
-        self.told, self.waited = _sums(told), _sums(waited)
+        self.told, self.tokened, self.waited = _sums(told), _sums(tokened), _sums(waited)
 
 
 def _sums(values: NDArray[Any]) -> NDArray[Any]:

@@ -19,8 +19,9 @@ _COUNTERS: dict[str, tuple[str, Callable[[Witness], float]]] = {
     "rounds": ("Rounds finished.", lambda w: w.tally.rounds),
     "exchanges": ("Exchanges finished.", lambda w: w.tally.exchanges),
     "payload_bytes": ("Bytes of the vectors sent.", lambda w: w.tally.payload_bytes),
-    "sent_bytes": ("Bytes of frames of rounds, skips too.", lambda w: w.tally.sent_bytes),
+    "sent_bytes": ("Bytes of frames of rounds, tokens too.", lambda w: w.tally.sent_bytes),
     "control_bytes": ("Bytes of frames that are no round's.", lambda w: w.control_bytes),
+    "overdue": ("Promised silences against the condition.", lambda w: w.tally.overdue),
     "sample_gradients": ("Gradients of single samples.", lambda w: w.tally.gradients),
     "compute_seconds": ("Seconds in the method.", lambda w: w.tally.compute),
     "wait_seconds": ("Seconds at the barrier.", lambda w: w.tally.wait),
@@ -63,7 +64,9 @@ class NodeCollector(Collector):
         tally = self._witness.tally
         rows: tuple[tuple[str, str, list[float]], ...] = (
             ("deltas_sent", "Deltas sent.", [*tally.told]),
-            ("deltas_skipped", "Skips sent in their place.", [*tally.withheld]),
+            ("deltas_skipped", "Exchanges without one: a token, or nothing.", [*tally.withheld]),
+            ("tokens_sent", "Tokens sent in the place of deltas.", [*tally.tokens_to]),
+            ("quiet_exchanges", "Exchanges in which nothing was sent.", [*tally.quiet_to]),
             (
                 "neighbor_wait_seconds",
                 "Seconds at the barrier for which it was the last to come.",

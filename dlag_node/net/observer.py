@@ -66,7 +66,8 @@ class Observed:
         self._config = config  # a laboratory with another one must not judge this run
         self._thetas: list[bytes] = []
         self._deltas = 0
-        self._skips = 0
+        self._tokens = 0
+        self._quiet = 0
         self._told_at = monotonic()
 
     async def call(self) -> None:
@@ -100,7 +101,8 @@ class Observed:
         """One finished round; told in batches, at once when `flush`."""
         self._thetas.append(theta.astype(np.dtype("<f8"), copy=False).tobytes())
         self._deltas += record.deltas
-        self._skips += record.skips
+        self._tokens += record.skips
+        self._quiet += record.quiet
         late = monotonic() - self._told_at > _BATCH_SECONDS
         if not (flush or late or len(self._thetas) >= _BATCH_ROUNDS):
             return
@@ -110,12 +112,13 @@ class Observed:
                 rounds=record.k + 1,
                 age=record.age,
                 deltas=self._deltas,
-                skips=self._skips,
+                tokens=self._tokens,
+                quiet=self._quiet,
                 thetas=b"".join(self._thetas),
             )
         )
         self._thetas.clear()
-        self._deltas = self._skips = 0
+        self._deltas = self._tokens = self._quiet = 0
         self._told_at = monotonic()
 
     def farewell(

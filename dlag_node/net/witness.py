@@ -72,7 +72,7 @@ class Witness:
     def status(self) -> Status:
         """How things stand."""
         tally, residual = self.tally, self.tally.residual
-        near = zip(tally.neighbors, tally.told, self.waits(), strict=True)
+        near = zip(tally.neighbors, tally.told, tally.tokens_to, self.waits(), strict=True)
         return Status(
             self.run,
             self.node,
@@ -84,7 +84,8 @@ class Witness:
             Sums(
                 tally.exchanges,
                 tally.deltas,
-                tally.skips,
+                tally.tokens,
+                tally.quiet,
                 tally.payload_bytes,
                 tally.sent_bytes,
                 tally.gradients,

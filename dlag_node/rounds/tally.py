@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import add
 
-from dlag_node.rounds.record import SENT, SKIPPED, Record
+from dlag_node.rounds.record import QUIET, SENT, SKIPPED, Record
 
 
 class Tally:
@@ -23,10 +23,12 @@ class Tally:
         "gradients",
         "last",
         "neighbors",
+        "overdue",
         "payload_bytes",
+        "quiet",
         "rounds",
         "sent_bytes",
-        "skips",
+        "tokens",
         "wait",
     )
 
@@ -34,16 +36,18 @@ class Tally:
         self.neighbors = tuple(neighbors)
         self.rounds = 0
         self.exchanges = 0
-        self.deltas = 0  # over directed edges
-        self.skips = 0
+        self.deltas = 0  # over directed edges, as are tokens and quiet
+        self.tokens = 0
+        self.quiet = 0
+        self.overdue = 0
         self.payload_bytes = 0
         self.sent_bytes = 0
         self.gradients = 0
         self.compute = 0.0  # seconds
         self.wait = 0.0
         self.last: Record | None = None
-        # deltas and skips, each with a counter of its own: to every neighbor, and beside these
-        self._all = {SENT: 0, SKIPPED: 0}
+        # deltas, tokens and quiet, each with a counter of its own: of every neighbor, and beside it
+        self._all = {SENT: 0, SKIPPED: 0, QUIET: 0}
         self._some = {letter: [0] * len(self.neighbors) for letter in self._all}
 
     def take(self, record: Record) -> None:
@@ -51,20 +55,22 @@ class Tally:
         self.rounds += 1
         self.exchanges += len(record.exchanges)
         self.deltas += record.deltas
-        self.skips += record.skips
+        self.tokens += record.skips
+        self.quiet += record.quiet
+        self.overdue += record.overdue
         self.payload_bytes += record.payload_bytes
         self.sent_bytes += record.sent_bytes
         self.gradients += record.gradients
         self.compute += record.compute
         self.wait += record.wait
         self.last = record
-        if record.told is None:
+        if record.told is None and record.tokens is None:
             for letter in record.exchanges:
                 self._all[letter] += 1
         else:
-            skips = [len(record.exchanges) - deltas for deltas in record.told]
-            self._some[SENT] = [*map(add, self._some[SENT], record.told)]
-            self._some[SKIPPED] = [*map(add, self._some[SKIPPED], skips)]
+            kinds = record.by_neighbor(len(self.neighbors))
+            for letter, counts in zip(self._all, kinds, strict=True):
+                self._some[letter] = [*map(add, self._some[letter], counts)]
 
     @property
     def age(self) -> int:
@@ -79,9 +85,22 @@ class Tally:
     @property
     def told(self) -> list[int]:
         """Deltas to each neighbor."""
-        return [self._all[SENT] + deltas for deltas in self._some[SENT]]
+        return self._each(SENT)
+
+    @property
+    def tokens_to(self) -> list[int]:
+        """Tokens to each neighbor."""
+        return self._each(SKIPPED)
+
+    @property
+    def quiet_to(self) -> list[int]:
+        """Exchanges in which each neighbor got nothing."""
+        return self._each(QUIET)
 
     @property
     def withheld(self) -> list[int]:
-        """Skips to each neighbor, in the place of deltas."""
-        return [self._all[SKIPPED] + skips for skips in self._some[SKIPPED]]
+        """Exchanges in which each neighbor got no delta: a token, or nothing."""
+        return [*map(add, self.tokens_to, self.quiet_to)]
+
+    def _each(self, letter: str) -> list[int]:
+        return [self._all[letter] + counts for counts in self._some[letter]]

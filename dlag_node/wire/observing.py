@@ -39,7 +39,8 @@ class Snapshots:
     rounds: int  # finished
     age: int
     deltas: int
-    skips: int
+    tokens: int
+    quiet: int
     thetas: bytes  # little-endian float64, one row a round
 
 

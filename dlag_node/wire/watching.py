@@ -36,8 +36,9 @@ class Sums:
     """What the process has counted since it started."""
 
     exchanges: int
-    deltas: int  # over directed edges
-    skips: int
+    deltas: int  # over directed edges, as are tokens and quiet
+    tokens: int
+    quiet: int
     payload_bytes: int
     sent_bytes: int
     gradients: int
@@ -53,15 +54,17 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A neighbor: the deltas that it was sent, and the seconds that we waited for it."""
+    """A neighbor: the deltas and tokens that it was sent, and how long we waited for it."""
 
     node: int
     deltas: int
-    wait: float
+    tokens: int
+    wait: float  # seconds
 
     def __post_init__(self) -> None:
         require(0 <= self.node < MAX_NODES, f"neighbor {self.node}")
-        require(self.deltas >= 0, f"deltas = {self.deltas}")
+        for name in ("deltas", "tokens"):
+            require(getattr(self, name) >= 0, f"{name} = {getattr(self, name)}")
         require(math.isfinite(self.wait) and self.wait >= 0, f"wait = {self.wait}")
 
 

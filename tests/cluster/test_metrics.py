@@ -123,6 +123,7 @@ def test_a_real_prometheus_scrapes_every_node_and_sees_a_restart(tmp_path: Path)
                 "dlag_sent_bytes_total": "sent_bytes",
                 "dlag_payload_bytes_total": "payload_bytes",
                 "dlag_sample_gradients_total": "gradients",
+                "dlag_overdue_total": "overdue",
                 "dlag_age_rounds": "age",
                 "dlag_residual": "residual",
             }.items():
@@ -131,9 +132,13 @@ def test_a_real_prometheus_scrapes_every_node_and_sees_a_restart(tmp_path: Path)
                 assert found == pytest.approx(wanted), metric
             sent = server.ask("dlag_deltas_sent_total", "node", "neighbor")
             skipped = server.ask("dlag_deltas_skipped_total", "node", "neighbor")
+            tokens = server.ask("dlag_tokens_sent_total", "node", "neighbor")
+            quiet = server.ask("dlag_quiet_exchanges_total", "node", "neighbor")
             for i, tally in tallies.items():
-                for j, told in zip(tally.neighbors, tally.told, strict=True):
+                for at, (j, told) in enumerate(zip(tally.neighbors, tally.told, strict=True)):
                     assert sent[str(i), str(j)] == told
+                    assert tokens[str(i), str(j)] == tally.tokens_to[at]
+                    assert quiet[str(i), str(j)] == tally.quiet_to[at]
                     assert skipped[str(i), str(j)] == tally.exchanges - told
             waited = server.ask("dlag_neighbor_wait_seconds_total", "node", "neighbor")
             assert waited.keys() == sent.keys()

@@ -145,8 +145,8 @@ def test_a_browser_sees_a_run_its_faults_and_its_end(
         browser.get(url)
         until(lambda: state(browser) == "live" and number(browser, "round") > 0, "a live picture")
         until(lambda: "waiting for neighbors" in text(browser, "faults"), "a fault")
-        quiet = "return document.querySelector('[data-node=\"2\"]').classList.contains('quiet')"
-        until(lambda: browser.execute_script(quiet), "a silent node")
+        unheard = "return document.querySelector('[data-node=\"2\"]').classList.contains('unheard')"
+        until(lambda: browser.execute_script(unheard), "a node that is not heard")
         assert "for 2" in text(browser, "waits")
         assert lit(browser) == set()
         browser.execute_script(NOTE_WHAT_IS_LIT)
@@ -187,7 +187,7 @@ def test_a_browser_replays_a_run_and_lights_the_edges_that_deltas_crossed(
             edges = [(i, j) for a, b in folder.load().edges for i, j in ((a, b), (b, a))]
             assert lit(browser) == {(i, j) for i, j in edges if i in speak}
             sent = sum(record.deltas for each in records for record in each[:k])
-            skipped = sum(record.skips for each in records for record in each[:k])
+            skipped = sum(each.skips + each.quiet for row in records for each in row[:k])
             assert number(browser, "sent") == sent
             assert number(browser, "always") == sent + skipped
         browser.execute_script("document.getElementById('speed').value = 50")
@@ -235,6 +235,8 @@ def test_a_fleet_is_seen_by_who_listens_without_any_run_folder(tmp_path: Path) -
                 break
         assert mesh is not None
         assert (mesh["nodes"], mesh["edges"]) == (3, [[0, 1], [1, 2]])
-        assert picture["deltas"] + picture["skips"] == 10 * 4  # two edges, both ways
+        assert (
+            picture["deltas"] + picture["tokens"] + picture["quiet"] == 10 * 4
+        )  # two edges, both ways
         lab.finish()
         assert any(all(news["picture"]["finished"]) for news in events(url))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dlag_lab.folder import RunFolder
-from dlag_node.rounds.record import SENT, SKIPPED, Record
+from dlag_node.rounds.record import QUIET, SENT, SKIPPED, Record
 
 DIM = 13
 PAYLOAD = 8 * DIM  # bytes of one delta
@@ -65,9 +65,15 @@ def write_run(
     rounds: int = 300,
     K: int = 1,
     sends: Callable[[int, int], bool] = lambda i, k: k % period(i) == 0,
+    quiet: Callable[[int, int], bool] = lambda *_: False,
+    overdue: Callable[[int, int], bool] = lambda *_: False,
+    condition: Callable[[int, int], tuple[float | None, float | None]] = lambda *_: (None, None),
     suboptimality: Callable[[int], float] = lambda k: 0.4 * RATE**k,
 ) -> RunFolder:
-    """Write a folder; only the first of K exchanges is lazy, as MDLAG's is."""
+    """Write a folder; only the first of K exchanges is lazy, as MDLAG's is.
+
+    Who does not send is `quiet`, or else says so by a token. `condition` is gap and bound.
+    """
     run = asked() if run is None else run
     folder = RunFolder.create(path, force=False)
     folder.write_run(run)
@@ -76,7 +82,9 @@ def write_run(
     for i in range(run["nodes"]):
         age, lines = 0, []
         for k in range(rounds):
-            letters = (SENT if sends(i, k) else SKIPPED) + SENT * (K - 1)
+            silence = QUIET if quiet(i, k) else SKIPPED
+            letters = (SENT if sends(i, k) else silence) + SENT * (K - 1)
+            gap, bound = condition(i, k)
             age = 0 if letters[0] == SENT else age + 1
             deltas = letters.count(SENT) * int(degrees[i])
             skips = letters.count(SKIPPED) * int(degrees[i])
@@ -93,6 +101,10 @@ def write_run(
                 age=age,
                 compute=0.002 + 0.0005 * float(rng.random()) * run["shard_sizes"][i] / 10,
                 wait=0.003 + 0.001 * float(rng.random()),
+                quiet=letters.count(QUIET) * int(degrees[i]),
+                overdue=int(overdue(i, k)),
+                gap=gap,
+                bound=bound,
             )
             lines.append(record.to_json() + "\n")
         folder.record_path(i).write_text("".join(lines))

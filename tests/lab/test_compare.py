@@ -18,12 +18,16 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from coordinator.plan import RunSettings
+from dlag_lab import figures
 from dlag_lab.cli import app
-from dlag_lab.compare import base_of, labels, meanings, slug, split_methods
+from dlag_lab.compare import Outcome, base_of, labels, meanings, slug, split_methods
+from dlag_lab.compare_table import markdown, row_of
 from dlag_lab.figures.bands import cost_at
 from dlag_lab.folder import RunFolder
 from dlag_lab.runs import Run, RunRequest
+from dlag_lab.summary import summarise
 from dlag_node.errors import ConfigError
+from tests.lab.synthetic import asked, write_run
 from tests.lab.test_figures import png_size, texts
 
 ROOT = Path(__file__).parents[2]
@@ -141,7 +145,7 @@ def test_the_rows_hold_the_very_numbers_of_single_runs(tmp_path: Path) -> None:
             assert row[name] == str(single[name]), name
         assert int(row["floats_sent"]) == 13 * single["deltas_sent"]
         assert int(row["payload_to_target"]) == 104 * single["deltas_to_target"]
-        both = int(row["deltas_to_target"]) + int(row["skips_to_target"])
+        both = int(row["deltas_to_target"]) + int(row["tokens_to_target"])
         assert both == 8 * single["rounds_to_target"]
         assert float(row["seconds"]) > 0
         assert row["seconds_to_target"] == ""  # one process had the work of all
@@ -152,6 +156,66 @@ def test_the_rows_hold_the_very_numbers_of_single_runs(tmp_path: Path) -> None:
     assert "| by Theorem 3 |" in table
     assert "median of seeds 3..4" in result.output
     assert "\x1b" not in result.output
+
+
+def counted(folder: Path, method: str, *, packets: int, wire_bytes: int) -> Outcome:
+    """A made-up run to the target, of which the kernel counted so much."""
+    made = write_run(folder, asked(method=method), quiet=lambda *_: method == "dlag")
+    result = made.load()
+    wire = {"packets": packets, "bytes": wire_bytes, "counted_by": "interfaces"}
+    made.write_summary(
+        summarise(result.run, result.records, result.trajectory, seconds=1.0, wire=wire)
+    )
+    return Outcome(method, 1, folder, made.load())
+
+
+def test_packets_and_wire_bytes_stand_before_the_ledgers(tmp_path: Path) -> None:
+    outcomes = [
+        counted(tmp_path / "ssda", "ssda", packets=40_000, wire_bytes=9_000_000),
+        counted(tmp_path / "dlag", "dlag", packets=20, wire_bytes=4_500_000),
+    ]
+    rows = [row_of(outcome) for outcome in outcomes]
+    assert (rows[1].packets, rows[1].bytes_wire) == (20, 4_500_000)
+    assert (rows[0].tokens_sent, rows[0].quiet) == (7_150, 0)
+    assert (rows[1].tokens_sent, rows[1].quiet) == (0, 7_150)
+    assert rows[1].tokens_to_target == 0
+    assert rows[1].quiet_to_target == 253 * 48 - 6_138
+    called = labels(("ssda", "dlag"))
+    table = markdown(rows, "ssda", called, "Cost")
+    head = table.splitlines()[2].split(" | ")
+    where = head.index("packets")
+    assert head[where : where + 4] == ["packets", "wire bytes", "payload bytes", "frame bytes"]
+    line = next(each for each in table.splitlines() if each.startswith("| dlag"))
+    assert "20<br>x 0.0005 | 4 500 000<br>x 0.5 |" in line
+    assert "what the kernel counted in the whole run" in table
+
+    figure = figures.costs(rows, called, base="ssda", lines=["Cost"])
+    assert figure is not None
+    _, svg = figures.save(figure, tmp_path, "costs")
+    said = texts(svg)
+    for words in ("Packets on the wire", "Bytes on the wire", "x 0.0005", "4.5 MB", "x 0.5"):
+        assert words in said, words
+    assert "dlag sends the fewest packets: 0.0005 of those of ssda" in said
+
+
+def test_what_nobody_counted_has_no_column_and_says_so(tmp_path: Path) -> None:
+    for method in ("ssda", "dlag"):
+        folder = write_run(tmp_path / method, asked(method=method, mode="simulate"))
+        result = folder.load()
+        folder.write_summary(summarise(result.run, result.records, result.trajectory))
+    rows = [
+        row_of(Outcome(method, 1, tmp_path / method, RunFolder(tmp_path / method).load()))
+        for method in ("ssda", "dlag")
+    ]
+    called = labels(("ssda", "dlag"))
+    table = markdown(rows, "ssda", called, "Cost")
+    assert "packets" not in table
+    assert "frame bytes are the ledger's; nobody counted on the wire" in table
+    figure = figures.costs(rows, called, base="ssda", lines=["Cost"])
+    assert figure is not None
+    said = texts(figures.save(figure, tmp_path, "costs")[1])
+    assert "Messages (deltas over directed edges)" in said
+    assert "on the wire" not in said.lower()
 
 
 def test_a_second_call_runs_nothing_and_says_the_same(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_columns_are_few_enough_to_be_seen(rounds: int) -> None:
     density=st.floats(0, 1),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_a_delta_is_never_drawn_as_a_skip(
+def test_a_delta_is_never_drawn_as_silence(
     rounds: int, columns: int, density: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)

@@ -137,7 +137,17 @@ def change(**fields: object) -> Callable[[Path], None]:
         (
             "nodes/node-007.jsonl",
             edit(0, lambda s: s.replace('"D"', '"Dx"')),
-            "line 1: exchanges = 'Dx': expected letters D and s",
+            "line 1: exchanges = 'Dx': expected letters D, s, q",
+        ),
+        (
+            "nodes/node-007.jsonl",
+            edit(0, lambda s: s.replace('"age"', '"quiet":-1,"age"')),
+            "line 1: quiet = -1: expected a count",
+        ),
+        (
+            "nodes/node-007.jsonl",
+            edit(0, lambda s: s.replace('"age"', '"gap":"wide","age"')),
+            "line 1: gap = 'wide': expected a number, or nothing",
         ),
         (
             "nodes/node-007.jsonl",

@@ -18,7 +18,8 @@ NOW = Progress(
     suboptimality=3e-4,
     target=1e-7,
     deltas=4_800,
-    skips=5_200,
+    tokens=5_000,
+    quiet=200,
     ages=[0, 1, 40, 0, 3, 9],
     rounds_per_second=118.0,
     nodes=6,
@@ -45,7 +46,7 @@ def test_a_terminal_sees_the_run() -> None:
         view.update(NOW)
     for words in ("dlag on grid:2x3", "420 of 2 000", "118 rounds/s", "0.0003", "target 1e-7"):
         assert words in out.getvalue()
-    assert "52 % skipped" in out.getvalue()
+    assert "52 % skipped (5 000 tokens)" in out.getvalue()
     assert out.getvalue().index(HIDE) < out.getvalue().rindex(SHOW)
 
 

@@ -97,7 +97,7 @@ def test_two_runs_agree_or_do_not(tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", asked(dim=13), rounds=20, sends=lambda _, k: k != 7)
     found = agreement(own.load(), same.load())
     assert (found.rounds, found.same_decisions, found.theta) == (20, True, 0.0)
-    assert found.skips == own.load().records.skips.sum()
+    assert found.skips == own.load().records.skipped.sum()
     assert "the same decisions" in str(found)
     assert not agreement(own.load(), other.load()).same_decisions
     shift(same, 0.25)

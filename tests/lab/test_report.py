@@ -13,6 +13,7 @@ from dlag_lab import units
 from dlag_lab.folder import RunFolder
 from dlag_lab.report import print_report, render, write_report
 from dlag_lab.result import RunResult
+from dlag_lab.summary import summarise
 from tests.lab.synthetic import HEADER, PAYLOAD, asked, write_run
 
 
@@ -42,10 +43,67 @@ def test_the_report_holds_the_exact_counts(dlag: RunResult) -> None:
 
 def test_always_sending_is_priced_by_the_frame(dlag: RunResult) -> None:
     text = render(dlag)
-    saved = text[text.index("What the skips saved") :]
+    saved = text[text.index("What silence saved") :]
     assert units.count(14_400) in line_of(saved, "deltas")
     assert units.count(14_400 * PAYLOAD) in line_of(saved, "payload bytes")
-    assert units.count(14_400 * (PAYLOAD + HEADER)) in line_of(saved, "bytes sent in rounds")
+    assert units.count(14_400 * (PAYLOAD + HEADER)) in line_of(saved, "frame bytes, by the ledger")
+    assert "A token saves a payload, not a packet" in text
+    assert "Quiet was promised" not in text
+
+
+def test_the_report_leads_with_what_the_kernel_counted(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", quiet=lambda *_: True)
+    result = folder.load()
+    wire = {"packets": 23_480, "bytes": 4_968_000, "counted_by": "interfaces"}
+    folder.write_summary(summarise(result.run, result.records, result.trajectory, wire=wire))
+    text = render(folder.load())
+    head = "what the kernel counted: 23 480 packets, 4 968 000 bytes (interfaces)"
+    assert text.splitlines()[1] == head
+    assert line_of(text, "packets on the wire").split()[-2:] == ["23", "480"]
+    saved = text[text.index("What silence saved") :]
+    assert line_of(saved, "quiet").split()[1:3] == ["7", "150"]
+    assert line_of(saved, "tokens").split()[1] == "0"
+    assert line_of(saved, "bytes on the wire").split()[-3:] == ["4", "968", "000"]
+    assert "A token saves" not in text
+    assert "Quiet was promised or scheduled: nothing crosses the edge." in text
+
+
+def test_an_older_run_has_its_wire_under_another_name(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", rounds=9)
+    result = folder.load()
+    network = {"packets": 12, "bytes": 3_456, "by": "kernel"}
+    folder.write_summary(summarise(result.run, result.records, result.trajectory, network=network))
+    assert "what the kernel counted: 12 packets, 3 456 bytes" in render(folder.load())
+
+
+def test_what_nobody_counted_is_said_to_be_so(mdlag: RunResult) -> None:
+    text = render(mdlag)
+    assert "what the kernel counted" not in text
+    totals, saved = text.split("What silence saved")
+    for part in (totals, saved):
+        assert line_of(part, "bytes on the wire").split()[-2:] == ["not", "counted"]
+
+
+def test_overdue_and_slack_are_told_with_what_they_mean(tmp_path: Path) -> None:
+    text = render(
+        write_run(
+            tmp_path / "run",
+            quiet=lambda *_: True,
+            condition=lambda *_: (1.0, 8.0),
+            overdue=lambda i, k: i == 1 and k == 3,
+        ).load()
+    )
+    # silent: 4 workers each in 150, 200 and 225 of 300 rounds
+    assert line_of(text, "silent exchanges overdue").split()[3:] == ["1", "(0.043", "%)"]
+    assert line_of(text, "slack ratio   ").split()[2:] == ["0.125"]
+    assert "while it is at most 1 the run is one that the paper's theorem is about" in text
+
+
+def test_promises_that_were_all_kept_are_told_too(tmp_path: Path) -> None:
+    run = asked(method="lazy-admm", parameters={"tau": 0.8, "promise": 2})
+    text = render(write_run(tmp_path / "run", run, rounds=9).load())
+    assert line_of(text, "silent exchanges overdue").split()[3:] == ["0", "(0", "%)"]
+    assert "slack ratio" not in text
 
 
 def test_the_most_talkative_come_first_and_the_least_last(dlag: RunResult) -> None:
@@ -59,7 +117,8 @@ def test_a_run_that_skips_nothing_and_misses_its_target_is_told_shortly(tmp_path
     run = asked(method="ssda", target=1e-30)
     text = render(write_run(tmp_path / "run", run, rounds=20, sends=lambda *_: True).load())
     assert "to 1e-30 (not reached)" in text
-    assert "What the skips saved" not in text
+    assert "What silence saved" not in text
+    assert "overdue" not in text
     assert "The processes" not in text
 
 
@@ -79,7 +138,7 @@ def test_a_console_gets_the_same_words_in_color(dlag: RunResult) -> None:
     out = io.StringIO()
     print_report(dlag, Console(file=out, force_terminal=True, width=100))
     assert "\x1b[1m" in out.getvalue()
-    assert "What the skips saved" in out.getvalue()
+    assert "What silence saved" in out.getvalue()
 
 
 def test_report_and_figures_land_in_the_folder(mdlag: RunResult, tmp_path: Path) -> None:
@@ -111,6 +170,12 @@ def test_report_and_figures_land_in_the_folder(mdlag: RunResult, tmp_path: Path)
         (units.share(0.0001), "< 1 %"),
         (units.share(0.9999), "> 99 %"),
         (units.share(1.0), "100 %"),
+        (units.fine(0.0003), "0.03 %"),
+        (units.fine(0.0), "0 %"),
+        (units.fine(0.9999), "100 %"),
+        (units.ratio(0.000191234), "0.000191"),
+        (units.ratio(1.4444), "1.44"),
+        (units.ratio(1.0), "1"),
         (units.small(1e-7), "1e-7"),
         (units.small(0.4), "0.4"),
         (units.small(float("nan")), "-"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlag_lab.summary import refreshed, summarise, theta_sha256
+from dlag_lab.summary import bytes_always_sending, refreshed, summarise, theta_sha256
 from tests.lab.synthetic import GRADIENTS, HEADER, PAYLOAD, RATE, TOKEN, asked, period, write_run
 
 DEGREES = [2, 3, 3, 2, 3, 4, 4, 3, 3, 4, 4, 3, 2, 3, 3, 2]
@@ -72,6 +72,67 @@ def test_a_target_never_reached_or_asked_is_null(tmp_path: Path, target: float |
         assert summary[f"{field}_to_target"] is None
 
 
+def test_a_skipped_message_is_a_token_or_nothing(tmp_path: Path) -> None:
+    """Workers 1, 5, 9 and 13 promise their silences: nothing of theirs is on the wire."""
+    result = write_run(tmp_path / "run", quiet=lambda i, _: i % 4 == 1).load()
+    summary = summarise(result.run, result.records, result.trajectory)
+    sent, quiet = sent_by(300), 150 * (3 + 4 + 4 + 3)
+    assert summary["deltas_sent"] == sent
+    assert summary["quiet"] == quiet
+    assert summary["tokens_sent"] == 300 * 48 - sent - quiet
+    assert summary["deltas_skipped"] == 300 * 48 - sent
+    assert summary["bytes_frames"] == sent * (PAYLOAD + HEADER) + summary["tokens_sent"] * TOKEN
+    always = 300 * 48 * PAYLOAD, 300 * 48 * (PAYLOAD + HEADER)
+    assert bytes_always_sending(result.records) == always
+    assert result.skip_share == 1 - sent / (300 * 48)
+
+
+def test_where_no_delta_stands_alone_its_frame_is_that_of_a_token(tmp_path: Path) -> None:
+    """As in the older records of `tree`: in every round of every worker there are tokens."""
+    result = write_run(tmp_path / "run", rounds=12).load()
+    records = replace(result.records, skips=result.records.skips + 1)
+    payload, frames = bytes_always_sending(records)
+    messages = int((records.deltas + records.skips).sum())
+    assert payload == messages * PAYLOAD
+    around = int((records.sent_bytes - records.payload_bytes).sum()) / messages
+    assert frames == pytest.approx(payload + messages * around, abs=1)
+
+
+def test_overdue_and_slack_are_summed_over_the_workers(tmp_path: Path) -> None:
+    def condition(i: int, k: int) -> tuple[float, float]:
+        if k == 0:
+            return 9.0, 0.0  # nobody is silent in it
+        if k == 7:
+            return (40.0 if i == 3 else 0.5), 5.0  # one beyond its bound, all together within
+        return (0.0 if i % 2 else 1.0), 4.0
+
+    folder = write_run(tmp_path / "run", condition=condition, overdue=lambda i, k: (i, k) == (3, 7))
+    summary = summarise(folder.load().run, folder.load().records, folder.load().trajectory)
+    assert summary["overdue"] == 1
+    assert summary["slack_ratio"] == (40.0 + 15 * 0.5) / (16 * 5.0)
+
+
+def test_a_condition_that_one_worker_does_not_tell_is_nobodys(tmp_path: Path) -> None:
+    folder = write_run(
+        tmp_path / "run",
+        rounds=9,
+        condition=lambda i, k: (2.0, 1.0) if (i, k) != (5, 4) else (None, None),
+    )
+    result = folder.load()
+    assert summarise(result.run, result.records, result.trajectory)["slack_ratio"] == 2.0
+    only_4 = replace(result.records, gap=np.where(np.arange(9)[:, None] == 4, 1.0, np.nan))
+    assert summarise(result.run, only_4, result.trajectory)["slack_ratio"] is None
+
+
+@pytest.mark.parametrize("method", ["ssda", "tree"])
+def test_a_method_without_the_papers_condition_has_no_slack_ratio(
+    tmp_path: Path, method: str
+) -> None:
+    result = write_run(tmp_path / "run", asked(method=method), rounds=4).load()
+    summary = summarise(result.run, result.records, result.trajectory)
+    assert (summary["slack_ratio"], summary["overdue"]) == (None, 0)
+
+
 def test_only_the_first_of_several_exchanges_is_lazy(tmp_path: Path) -> None:
     result = write_run(tmp_path / "run", asked(method="mdlag"), rounds=48, K=4).load()
     summary = summarise(result.run, result.records, result.trajectory)
@@ -93,6 +154,7 @@ def test_a_summary_is_computed_again_from_the_folder_alone(tmp_path: Path) -> No
         theta_sha256="ab",
         startup={"seconds": 1.5},
         memory={"peak_mb": 81.0},
+        wire={"packets": 7, "bytes": 900, "counted_by": "interfaces"},
     )
     folder.write_summary(summary)
     assert folder.load().summary == summary

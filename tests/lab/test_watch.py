@@ -19,7 +19,7 @@ from dlag_node.rounds.tally import Tally
 from dlag_node.wire.watching import Fault, Near, Status, Sums
 from tests.cluster.meshes import finish
 
-NOTHING = Sums(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
+NOTHING = Sums(0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
 
 
 def status(node: int, near: tuple[Near, ...], **changes: object) -> Status:
@@ -30,9 +30,11 @@ def status(node: int, near: tuple[Near, ...], **changes: object) -> Status:
 def test_a_mesh_is_pieced_together_from_its_nodes_words() -> None:
     gathering = Gathering()
     assert gathering.picture(0.0) is None
-    gathering.take(status(0, (Near(1, 0, 0.0),)), 0.0)
-    gathering.take(status(2, (Near(1, 5, 0.5),), rounds=4, residual=0.25, age=3), 1.0)
-    gathering.take(status(1, (Near(0, 2, 0.0), Near(2, 7, 1.5)), rounds=5), 1.0)
+    gathering.take(status(0, (Near(1, 0, 0, 0.0),)), 0.0)
+    sums = replace(NOTHING, deltas=5, tokens=1, quiet=6)
+    near = (Near(1, 5, 1, 0.5),)
+    gathering.take(status(2, near, rounds=4, residual=0.25, age=3, sums=sums), 1.0)
+    gathering.take(status(1, (Near(0, 2, 0, 0.0), Near(2, 7, 3, 1.5)), rounds=5), 1.0)
     assert gathering.mesh is not None
     assert (gathering.mesh.nodes, gathering.mesh.edges) == (3, [(0, 1), (1, 2)])
     picture = gathering.picture(3.0)
@@ -40,15 +42,17 @@ def test_a_mesh_is_pieced_together_from_its_nodes_words() -> None:
     assert (picture.k, picture.round) == (0, [0, 5, 4])
     assert picture.told == [[0, 2], [7, 5]]
     assert picture.waited == [[0.0, 0.0], [1.5, 0.5]]
-    assert picture.quiet == [3.0, 2.0, 2.0]
+    assert picture.tokened == [[0, 0], [3, 1]]
+    assert (picture.deltas, picture.tokens, picture.quiet) == (5, 1, 6)
+    assert picture.unheard == [3.0, 2.0, 2.0]
     assert (picture.residual, picture.age) == ([None, None, 0.25], [0, 0, 3])
 
 
 def test_sums_of_a_node_that_came_back_go_on() -> None:
     gathering = Gathering()
-    before = status(0, (Near(1, 9, 2.0),), rounds=9, sums=replace(NOTHING, deltas=9))
+    before = status(0, (Near(1, 9, 0, 2.0),), rounds=9, sums=replace(NOTHING, deltas=9))
     after = status(
-        0, (Near(1, 1, 0.5),), rounds=8, restarts=1, sums=replace(NOTHING, deltas=1), faults=1,
+        0, (Near(1, 1, 0, 0.5),), rounds=8, restarts=1, sums=replace(NOTHING, deltas=1), faults=1,
         latest=(Fault(5.0, 7, 1, "back at round 7"),),
     )  # fmt: skip
     for each in (before, after, before):  # words of a dead process may come late
@@ -70,7 +74,7 @@ def test_each_fault_is_listed_once_however_often_it_is_told() -> None:
 
 def test_another_run_is_shown_only_when_this_one_is_silent() -> None:
     gathering = Gathering()
-    gathering.take(status(0, (Near(1, 0, 0.0),), rounds=3), 0.0)
+    gathering.take(status(0, (Near(1, 0, 0, 0.0),), rounds=3), 0.0)
     other = status(0, (), run="run-b", rounds=1)
     gathering.take(other, 1.0)
     picture = gathering.picture(1.0)
@@ -110,6 +114,11 @@ def test_a_replay_shows_the_sums_that_the_nodes_would_have_published(folder: Run
         for (i, j), (there, back) in zip(replay.mesh.edges, picture.told, strict=True):
             assert there == tallies[i].told[tallies[i].neighbors.index(j)]
             assert back == tallies[j].told[tallies[j].neighbors.index(i)]
+        for (i, j), (there, back) in zip(replay.mesh.edges, picture.tokened, strict=True):
+            assert there == tallies[i].tokens_to[tallies[i].neighbors.index(j)]
+            assert back == tallies[j].tokens_to[tallies[j].neighbors.index(i)]
+        assert picture.tokens == sum(tally.tokens for tally in tallies)
+        assert picture.quiet == sum(tally.quiet for tally in tallies)
         assert picture.age == [tally.age for tally in tallies]
         assert picture.residual == [tally.residual for tally in tallies]
         assert picture.restarts[2] == (1 if k >= 6 else 0)
@@ -118,7 +127,7 @@ def test_a_replay_shows_the_sums_that_the_nodes_would_have_published(folder: Run
                 tally.take(records[node][k])
     curves = replay.curves()
     assert [k for k, _ in curves["gap"]] == list(range(1, 16))
-    assert curves["costs"][-1][1] == picture.deltas
+    assert curves["costs"][-1][1:3] == [picture.deltas, picture.tokens + picture.quiet]
     json.dumps([picture.to_json(), curves, replay.mesh.to_json()], allow_nan=False)
 
 

@@ -62,7 +62,7 @@ async def pair() -> AsyncIterator[Pair]:
 
 
 def record(k: int) -> Record:
-    return Record(3, k, "D", 2, 1, 32, 42, 5, 0.5, 4, 0.25, 0.125)
+    return Record(3, k, "Dq", 2, 1, 32, 42, 5, 0.5, 4, 0.25, 0.125, quiet=3)
 
 
 async def test_ready_and_halted_say_whose_configuration_it_is(pair: Pair) -> None:
@@ -83,12 +83,13 @@ async def test_rounds_are_told_in_batches_and_at_once_where_it_matters(pair: Pai
         pair.node.take(record(k), THETA + k, flush=False)
     batch = pair.hear()
     assert isinstance(batch, Snapshots)
-    assert (batch.rounds, batch.deltas, batch.skips, batch.age) == (10, 20, 10, 4)
+    assert (batch.rounds, batch.deltas, batch.tokens, batch.quiet, batch.age) == (10, 20, 10, 30, 4)
     thetas = np.frombuffer(batch.thetas, "<f8").reshape(-1, 2)
     assert np.array_equal(thetas, THETA + np.arange(10)[:, None])
     pair.node.take(record(10), THETA, flush=True)
     last = pair.hear()
     assert isinstance(last, Snapshots)
+    assert (last.tokens, last.quiet) == (1, 3)
     assert (last.rounds, last.deltas, last.thetas) == (11, 2, THETA.astype("<f8").tobytes())
 
 

@@ -13,7 +13,7 @@ import pytest
 from dlag_lab.folder import RunFolder
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
 from dlag_node.rounds import Engine, RoundEnded
-from dlag_node.rounds.record import SENT, Record
+from dlag_node.rounds.record import QUIET, SENT, SKIPPED, Record
 from dlag_node.rounds.tally import Tally
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.frames import Skip
@@ -42,7 +42,9 @@ def test_deltas_to_each_neighbor_add_up_to_the_rounds_deltas(run: Path) -> None:
             tally.take(record)
         assert sum(tally.told) == tally.deltas == sum(each.deltas for each in records)
         assert [*map(add, tally.told, tally.withheld)] == [tally.exchanges] * len(neighbors)
-        assert sum(tally.withheld) == tally.skips == sum(each.skips for each in records)
+        assert sum(tally.tokens_to) == tally.tokens == sum(each.skips for each in records)
+        assert sum(tally.quiet_to) == tally.quiet == sum(each.quiet for each in records)
+        assert sum(tally.withheld) == tally.tokens + tally.quiet
         assert tally.sent_bytes == sum(each.sent_bytes for each in records)
         assert tally.residual == records[-1].step
         assert tally.age == records[-1].age
@@ -67,6 +69,52 @@ def test_a_record_without_waits_is_written_as_before() -> None:
     assert "waits" not in plain.to_json()
     watched = Record(2, 0, "D", 1, 1, 24, 29, 5, 0.5, 0, 0.0, 0.0, [1, 0], {7: 0.25})
     assert Record.from_json(watched.to_json()) == watched
+
+
+def test_a_record_says_nothing_of_what_there_was_not() -> None:
+    plain = Record(2, 0, "D", 1, 0, 24, 29, 5, 0.5, 0, 0.0, 0.0)
+    for field in ("quiet", "overdue", "gap", "bound", "tokens"):
+        assert field not in plain.to_json()
+    lazy = replace(plain, exchanges="q", deltas=0, quiet=1, overdue=1, gap=0.0, bound=2.5)
+    assert '"quiet":1,"overdue":1,"gap":0.0,"bound":2.5' in lazy.to_json()
+    for each in (plain, lazy, replace(plain, tokens=[0, 1])):
+        assert Record.from_json(each.to_json()) == each
+
+
+# deltas, tokens and quiet of three neighbors, by whichever fields a record has
+KINDS = [
+    (Record(0, 0, "DsqD", 6, 3, 0, 0, 0, 0.0, 0, 0.0, 0.0, quiet=3),
+     ([2, 2, 2], [1, 1, 1], [1, 1, 1])),
+    # a delta for one of them, and nothing for the others; then a token for all
+    (Record(0, 0, "Ds", 1, 3, 0, 0, 0, 0.0, 0, 0.0, 0.0, [0, 1, 0], quiet=2),
+     ([0, 1, 0], [1, 1, 1], [1, 0, 1])),
+    # as it was when who got no delta got a token
+    (Record(0, 0, "Ds", 1, 5, 0, 0, 0, 0.0, 0, 0.0, 0.0, [0, 1, 0]),
+     ([0, 1, 0], [2, 1, 2], [0, 0, 0])),
+    # a token for some
+    (Record(0, 0, "sD", 3, 1, 0, 0, 0, 0.0, 0, 0.0, 0.0, quiet=2, tokens=[1, 0, 0]),
+     ([1, 1, 1], [1, 0, 0], [0, 1, 1])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "kinds"), KINDS)
+def test_every_neighbor_gets_a_delta_a_token_or_nothing(
+    record: Record, kinds: tuple[list[int], list[int], list[int]]
+) -> None:
+    assert record.by_neighbor(3) == kinds
+    assert [*map(sum, kinds)] == [record.deltas, record.skips, record.quiet]
+    tally = Tally([1, 4, 7])
+    for _ in range(2):
+        tally.take(record)
+    assert (tally.told, tally.tokens_to, tally.quiet_to) == tuple(
+        [2 * each for each in counts] for counts in kinds
+    )
+    assert tally.withheld == [2 * len(record.exchanges) - told for told in tally.told]
+    assert (tally.deltas, tally.tokens, tally.quiet) == tuple(2 * sum(each) for each in kinds)
+
+
+def test_the_letters_are_those_of_the_protocol() -> None:
+    assert (SENT, SKIPPED, QUIET) == ("D", "s", "q")
 
 
 def test_what_an_older_record_says_of_waiting_is_left_out() -> None:

@@ -162,7 +162,7 @@ MESSAGES = st.one_of(
     st.builds(Refuse, TEXTS),
     st.builds(Abort, TEXTS),
     st.builds(Ready, WIDE, WIDE, FLOATS, WIDE, TEXTS),
-    st.builds(Snapshots, WIDE, WIDE, WIDE, WIDE, WIDE, st.binary(max_size=80)),
+    st.builds(Snapshots, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, st.binary(max_size=80)),
     st.builds(Farewell, WIDE, WIDE, WIDE, FLOATS, WIDE, FLOATS, WIDE, TEXTS),
     st.builds(Horizon, WIDE, st.booleans()),
     st.builds(Halted, WIDE, WIDE, FLOATS, WIDE, TEXTS),

@@ -1,8 +1,9 @@
-// The mesh as a graph: the half of an edge next to a sender lights up when a delta leaves it.
+// The mesh as a graph: the half of an edge next to a sender lights up when a delta leaves it, dimly
+// when a token does; what is quiet stays dark.
 import { element } from "/page/chart.js";
 
-const QUIET_SECONDS = 2.5;
-const FAINTEST = 0.15; // light of one delta among many skips
+const UNHEARD_SECONDS = 2.5;
+const FAINTEST = 0.15; // light of one delta in a long silence
 // a worker's age in doublings, as in the terminal: 0, 1, 2-3, 4-7, 8-15, 16-31, 32 and more rounds
 export const AGES = ["#fde725", "#a0da39", "#4ac16d", "#1fa187", "#277f8e", "#365c8d", "#46327e"];
 const UNIT = 100; // between neighbors on a grid
@@ -37,24 +38,27 @@ export class Graph {
     this.mesh.edges.forEach((edge, e) => {
       for (const side of [0, 1]) {
         const sent = before ? picture.told[e][side] - before.told[e][side] : 0;
+        const tokens = before ? picture.tokened[e][side] - before.tokened[e][side] : 0;
         const exchanges = before ? picture.exchanges[edge[side]] - before.exchanges[edge[side]] : 0;
         const half = this.halves[e][side];
         half.classList.toggle("lit", sent > 0);
-        half.style.opacity = sent > 0 ? Math.max(FAINTEST, Math.min(1, sent / Math.max(1, exchanges))) : 0;
+        half.classList.toggle("token", sent <= 0 && tokens > 0);
+        const crossed = sent > 0 ? sent : tokens;
+        half.style.opacity = crossed > 0 ? Math.max(FAINTEST, Math.min(1, crossed / Math.max(1, exchanges))) : 0;
       }
     });
     this.nodes.forEach(({ group, disc, text, title }, i) => {
       const level = Math.min(AGES.length - 1, 32 - Math.clz32(picture.age[i]));
       disc.style.fill = AGES[level];
       text.style.fill = level < 3 ? "#10161d" : "#ffffff";
-      const quiet = picture.quiet[i] !== null && picture.quiet[i] > QUIET_SECONDS;
-      group.classList.toggle("quiet", quiet);
+      const unheard = picture.unheard[i] !== null && picture.unheard[i] > UNHEARD_SECONDS;
+      group.classList.toggle("unheard", unheard);
       group.classList.toggle("restarted", picture.restarts[i] > 0);
       const samples = this.mesh.samples ? `, ${this.mesh.samples[i]} samples` : "";
       title.textContent = `node ${i}${samples}: round ${picture.round[i]}, age ${picture.age[i]}, `
         + `residual ${picture.residual[i]?.toExponential(2) ?? "none"}, waited ${picture.wait[i].toFixed(1)} s`
         + (picture.restarts[i] ? `, restarts ${picture.restarts[i]}` : "")
-        + (quiet ? `, not heard for ${picture.quiet[i]} s` : "");
+        + (unheard ? `, not heard for ${picture.unheard[i]} s` : "");
     });
   }
 

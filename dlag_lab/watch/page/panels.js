@@ -21,11 +21,12 @@ export class Panels {
     this.recent.clear();
     $("title").textContent = `${mesh.title}, ${mesh.nodes} nodes`;
     document.title = `dlag watch: ${mesh.title}`;
+    $("wire").textContent = mesh.wire ? `${count(mesh.wire[0])} packets, ${bytes(mesh.wire[1])}` : "not counted";
     $("target").textContent = mesh.target === null ? "" : `target ${small(mesh.target)}`;
   }
 
   draw(picture, before, curves, faults) {
-    const heard = picture.round.filter((_, i) => picture.finished[i] || picture.quiet[i] !== null || !this.mesh.live).length;
+    const heard = picture.round.filter((_, i) => picture.finished[i] || picture.unheard[i] !== null || !this.mesh.live).length;
     const residuals = picture.residual.filter(r => r !== null);
     $("round").textContent = count(picture.k);
     $("heard").textContent = `${heard} of ${this.mesh.nodes}`;
@@ -54,11 +55,13 @@ export class Panels {
   }
 
   #messages(picture, curves) {
-    const always = picture.deltas + picture.skips;
+    const always = picture.deltas + picture.tokens + picture.quiet;
     $("sent").textContent = count(picture.deltas);
-    $("saved").textContent = share(always ? picture.skips / always : 0);
+    $("saved").textContent = share(always ? 1 - picture.deltas / always : 0);
     $("sent-bar").style.width = `${always ? 100 * picture.deltas / always : 0}%`;
+    $("token-bar").style.width = `${always ? 100 * picture.tokens / always : 0}%`;
     $("always").textContent = count(always);
+    $("skipped").textContent = `${count(picture.tokens)}, ${count(picture.quiet)}`;
     $("bytes").textContent = bytes(picture.sent_bytes);
     const each = picture.deltas ? picture.payload_bytes / picture.deltas : 0;
     $("payload").textContent = `${bytes(picture.payload_bytes)}, ${bytes(Math.round(each * always))}`;
