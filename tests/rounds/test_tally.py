@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dlag_lab.folder import RunFolder
-from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Exchange, Flow, RoundReport
 from dlag_node.rounds import Engine, RoundEnded
 from dlag_node.rounds.record import QUIET, SENT, SKIPPED, Record
 from dlag_node.rounds.tally import Tally
@@ -131,6 +131,7 @@ class Silent:
     width = 2
     parameters: ClassVar[dict[str, float | int | str]] = {}
     advice = ""
+    schedule = EVERYBODY_SPEAKS
     STATE = ()
 
     def round(self) -> Flow[RoundReport]:
