@@ -148,4 +148,4 @@ class Admm:
         apart = yield from self.channel.share(self.x, always=self.k == 0)
         self.p = self.p + self.c * apart
         self.k += 1
-        return RoundReport(solution.sample_gradients, step, self.channel.age)
+        return RoundReport(solution.sample_gradients, step, self.channel.age, self.channel.overdue)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, sqrt
+from math import ceil, floor, sqrt
 
 from dlag_node.errors import ConfigError
 from dlag_node.graphs.chebyshev import Chebyshev, chebyshev_for
@@ -14,11 +14,13 @@ from dlag_node.methods.dual_parameters import BEST, CERTIFIED, DualParameters
 from dlag_node.methods.guard import Guard, Pace
 from dlag_node.methods.lazy import LazyRule, StepRule
 from dlag_node.methods.mixing import mixing_for
-from dlag_node.methods.promise import schedule_of
+from dlag_node.methods.promise import Promises, schedule_of
 from dlag_node.methods.spec import FROM_THEOREM, MethodSpec
 from dlag_node.methods.theory import DualConstants, certified_reduction
 from dlag_node.methods.worker import Worker
+from dlag_node.rounding import WHOLE
 from dlag_node.solvers import Oracle, Stop, parse_stop, solver_for
+from dlag_node.solvers.stops import EXACT
 
 # What each part brings to the list of a method's parameters.
 BASE = frozenset(
@@ -60,19 +62,22 @@ def assemble(
     poly = chebyshev_for(mixing.spectrum, wanted.K or None) if takes >= MULTI else None
     constants = mixing.constants(worker, poly, tight=wanted.constants == "tight")
     lazy = takes >= LAZY
+    dim = worker.problem.dim
     scales = () if poly is None else tuple(a_l**2 for a_l in poly.a[1 : poly.K])
     how = channel_form(wanted.predict, wanted.form)
 
-    def channel(rule: Rule | None) -> Channel:
-        return Channel(worker.problem.dim, mixing.hood, rule=rule, how=how)
+    def channel(rule: Rule | None, safe: int = 0) -> Channel:
+        promising = rule is not None and wanted.promise
+        promises = Promises(dim, wanted.promise, safe=safe) if promising else None
+        return Channel(dim, mixing.hood, rule=rule, promises=promises, how=how)
 
     oracle = _oracle(wanted, constants, worker)
     rule = _rule(wanted, constants, worker) if lazy else None
     sizes = StepSizes(eta=wanted.eta_beta / constants.beta, momentum=constants.momentum(wanted.s))
     return DualAscent(
-        dim=worker.problem.dim,
+        dim=dim,
         oracle=oracle,
-        channel=channel(rule),
+        channel=channel(rule, _safe_promise(rule, wanted, oracle.stop, worker)),
         sizes=sizes,
         poly=poly,
         gossip=[
@@ -127,6 +132,22 @@ def _rule(
         mu=worker.problem.mu if wanted.mu == "own" else worker.mu_min,
         scale=scale,
     )
+
+
+def _safe_promise(rule: Rule | None, wanted: DualParameters, stop: Stop, worker: Worker) -> int:
+    """How long worker i may be silent after theta_i was told, whatever its neighbors send.
+
+    The steps of x_i in j exchanges move grad f_i^* by ||x^{k+j} - x^k|| / mu_i at most, and are in
+    the window of the paper's condition themselves, which allows (docs/paper.md, section 7)
+
+        j <= 3 (gamma + c) (mu_i / mu)^2    with exact dual gradients,
+        j <= gamma (mu_i / mu)^2            with those of Lemma 1, whose errors take the rest
+    """
+    if not isinstance(rule, LazyRule) or wanted.predict != "none" or wanted.form != WHOLE:
+        return 0
+    exact = wanted.solver == "closed" or (stop.rule == "exact" and stop.amount <= EXACT.amount)
+    share = 3.0 * (rule.gamma + rule.c) if exact else rule.gamma
+    return min(rule.D, floor(share * (worker.problem.mu / rule.mu) ** 2))
 
 
 def _gamma(wanted: DualParameters, constants: DualConstants) -> float:

@@ -17,12 +17,13 @@ import numpy as np
 from dlag_node.graphs.chebyshev import Chebyshev
 from dlag_node.methods.flow import Array, Exchange, Flow
 from dlag_node.methods.gossip import Neighborhood
-from dlag_node.methods.lazy import Decision
+from dlag_node.methods.lazy import SEND, Decision
+from dlag_node.methods.promise import Foresight, Promises
 from dlag_node.problems import square
 from dlag_node.rounding import Form, Rounded, rounded
 
 
-class Rule(Protocol):
+class Rule(Foresight, Protocol):
     """When worker i stays silent, and for D exchanges at most."""
 
     D: int
@@ -31,9 +32,10 @@ class Rule(Protocol):
     def age(self) -> int:
         """d_i^k, the exchanges since the neighbors last heard from us."""
 
-    def decide(self, gap: float, moved: float) -> Decision:
+    def decide(self, gap: float, moved: float, silent: bool | None = None) -> Decision:
         """Send or skip, by ||v_hat - v||^2 = `gap`, after a step of v with ||.||^2 = `moved`.
 
+        With `silent` it was decided before, by a promise: the rule says whether it is overdue.
         Called once for each exchange: it changes the rule's state, the age among it.
         """
 
@@ -109,17 +111,26 @@ class Channel:
     """Worker i's end of the channel for one vector v_i.
 
     `mixed` is P_i = sum_{j in N(i)} U_ij v_hat_j over the copies v_hat, i's own included; `rule` is
-    None where everything is told.
+    None where everything is told, `promises` where silence is not promised. `decided` is what was
+    decided in the last exchange.
     """
 
-    STATE = ("rule", "own", "mixed", "_theirs", "_last")
+    STATE = ("rule", "promises", "own", "mixed", "_theirs", "_last")
 
     def __init__(
-        self, dim: int, hood: Neighborhood, *, rule: Rule | None, how: ChannelForm = AS_IT_IS
+        self,
+        dim: int,
+        hood: Neighborhood,
+        *,
+        rule: Rule | None,
+        promises: Promises | None = None,
+        how: ChannelForm = AS_IT_IS,
     ) -> None:
         copy = PREDICTORS[how.predict]
         self.hood = hood
         self.rule = rule
+        self.promises = promises
+        self.decided = SEND
         self.own = copy(dim)
         self.mixed: Array = np.zeros(dim)
         self._form = how.form
@@ -131,6 +142,11 @@ class Channel:
     def known(self) -> Array:
         """v_hat_i, what the neighbors know of v_i."""
         return self.own.value
+
+    @property
+    def overdue(self) -> int:
+        """1 if the last exchange was silent by a promise that the lazy condition did not allow."""
+        return int(self.decided.overdue)
 
     @property
     def age(self) -> int:
@@ -145,9 +161,13 @@ class Channel:
     def share(self, v: Array, *, always: bool = False) -> Flow[Array]:
         """Tell the neighbors v, or stay silent; hear theirs; returns P_i over the new copies."""
         Q, body = self._delta(v, always=always)
-        self._last = v
-        inbox = yield Exchange(Q, rounded=body)
+        # known from here on, to us: nobody looks before the round is over
         own = self.own.change(Q)
+        promise = 0
+        if Q is not None and self.promises is not None and self.rule is not None:
+            promise = self.promises.make(v, self.own.value, self.own.expected(), self.rule)
+        promised = Q is None and self.promises is not None
+        inbox = yield Exchange(Q, rounded=body, promise=promise, promised=promised)
         if self._theirs is not None:
             inbox = {j: copy.change(inbox[j]) for j, copy in self._theirs.items()}
         change = self.hood.apply(own, inbox)
@@ -157,17 +177,28 @@ class Channel:
         return self.mixed
 
     def _delta(self, v: Array, *, always: bool) -> tuple[Array | None, Rounded | None]:
-        """Q as it is to travel; None where the rule allows silence."""
+        """Q as it is to travel; None where the rule allows silence, or a promise asks for it."""
         expected = self.own.expected()
         Q = v - (self.own.value if expected is None else self.own.value + expected)
-        if not always and self.rule is not None:
-            decision = self.rule.decide(square(Q), square(v - self._last))
-            if not decision.send:
-                return None, None
+        if self.rule is not None:
+            self.decided = self._decision(v - self._last, square(Q), self.rule, always=always)
+        self._last = v
+        if not self.decided.send:
+            return None, None
         if self._form is None:
             return Q, None
         body = rounded(Q, self._form)
         return body.values, body
+
+    def _decision(self, step: Array, gap: float, rule: Rule, *, always: bool) -> Decision:
+        """Whether to tell v in this exchange, after this step of v."""
+        silent = None
+        if self.promises is not None:
+            self.promises.follow(step)
+            silent = self.promises.keep()
+        if always:
+            return SEND
+        return rule.decide(gap, square(step), silent)
 
 
 def accelerated_gossip(

@@ -10,7 +10,7 @@ from dlag_node.methods.channel import PREDICTORS, Channel, ChannelForm
 from dlag_node.methods.flow import Schedule
 from dlag_node.methods.gossip import Neighborhood
 from dlag_node.methods.lazy import StepRule
-from dlag_node.methods.promise import require_promise, schedule_of
+from dlag_node.methods.promise import Promises, require_promise, schedule_of
 from dlag_node.methods.spec import worded
 from dlag_node.rounding import FORMS, WHOLE, Form
 
@@ -43,8 +43,12 @@ class ChannelParameters:
 
     def channel(self, dim: int, hood: Neighborhood) -> Channel:
         """The channel that was asked for, over the edges of `hood`."""
-        rule = StepRule(tau=self.tau, D=self.D) if self.tau else None
-        return Channel(dim, hood, rule=rule, how=channel_form(self.predict, self.form))
+        how = channel_form(self.predict, self.form)
+        if not self.tau:
+            return Channel(dim, hood, rule=None, how=how)
+        promises = Promises(dim, self.promise) if self.promise else None
+        rule = StepRule(tau=self.tau, D=self.D)
+        return Channel(dim, hood, rule=rule, promises=promises, how=how)
 
     @property
     def effective(self) -> dict[str, float | int | str]:

@@ -12,6 +12,7 @@ from dlag_node.graphs.chebyshev import Chebyshev
 from dlag_node.methods.channel import Channel, accelerated_gossip
 from dlag_node.methods.flow import EVERYBODY_SPEAKS, Array, Flow, RoundReport, Schedule
 from dlag_node.methods.guard import Guard
+from dlag_node.methods.lazy import LazyRule
 from dlag_node.problems import square
 from dlag_node.solvers import Oracle
 
@@ -95,7 +96,17 @@ class DualAscent:
         direction = yield from accelerated_gossip(self.theta_hat, P, self.gossip, self.poly)
         step = self._step(direction)
         self.k += 1
-        return RoundReport(solution.sample_gradients, step, self.channel.age)
+        return self._report(solution.sample_gradients, step)
+
+    def _report(self, gradients: int, step: float) -> RoundReport:
+        """The round in numbers, with the paper's lazy condition where theta is told by it."""
+        overdue = self.channel.overdue
+        for channel in self.gossip:
+            overdue += channel.overdue
+        report = RoundReport(gradients, step, self.channel.age, overdue)
+        if isinstance(self.channel.rule, LazyRule):
+            report.gap, report.bound = self.channel.decided.gap, self.channel.decided.bound
+        return report
 
     def _step(self, direction: Array) -> float:
         """Lines 15 and 16: the accelerated step; returns ||x^{k+1} - x^k||."""

@@ -110,4 +110,6 @@ class ExactDiffusion:
         step = self._guard.step(self.k, self.x, x)
         self.x, self.y = x, self.y + apart
         self.k += 1
-        return RoundReport(self.local * self.problem.samples, step, self.channel.age)
+        return RoundReport(
+            self.local * self.problem.samples, step, self.channel.age, self.channel.overdue
+        )

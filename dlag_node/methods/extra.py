@@ -122,4 +122,4 @@ class Extra:
         step = self._guard.step(self.k, self.x, x)
         self.x, self._last = x, last
         self.k += 1
-        return RoundReport(self.problem.samples, step, self.channel.age)
+        return RoundReport(self.problem.samples, step, self.channel.age, self.channel.overdue)

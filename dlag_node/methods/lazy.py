@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import chain, islice, repeat
 from math import inf
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, like everything that is made for each exchange.
+@dataclass(slots=True)
 class Decision:
-    """What a rule decided for one exchange: tell the neighbors, or stay silent."""
+    """What was decided for one exchange: tell the neighbors, or stay silent.
+
+    Silence that was promised and that the lazy condition does not allow is `overdue`. `gap` and
+    `bound` are the condition's two sides, the left one 0 where everything is told.
+    """
 
     send: bool
+    overdue: bool = False
+    gap: float = field(default=0.0, compare=False)
+    bound: float = field(default=0.0, compare=False)
 
 
-SEND, SKIP = Decision(send=True), Decision(send=False)
+SEND, SKIP, OVERDUE = Decision(send=True), Decision(send=False), Decision(send=False, overdue=True)
 
 
 class LazyRule:
@@ -34,10 +42,13 @@ class LazyRule:
 
     STATE = ("age", "_window", "_recent", "_older")
 
+    strict = False  # it has no alarms
+
     def __init__(self, *, gamma: float, c: float, D: int, mu: float, scale: float = 1.0) -> None:
         self.gamma = gamma
         self.c = c
         self.D = D
+        self.mu = mu
         self.age = 0  # d_i^k
         self._scale = scale * 3.0 / mu**2
         self._window: deque[float] = deque()
@@ -47,18 +58,28 @@ class LazyRule:
     def __str__(self) -> str:
         return f"gamma = {self.gamma:g}, c = {self.c:g}, D = {self.D}"
 
-    def bound(self) -> float:
-        """Right-hand side of the lazy condition."""
-        steps = 0.0
-        for s in self._window:
-            steps += s
-        return self._scale * (self._older + self._recent + (self.c + self.gamma) * steps)
+    def bound(self, ahead: int = 0) -> float:
+        """Right-hand side of the lazy condition, or what it will be at least `ahead` iterations on.
 
-    def decide(self, gap: float, moved: float) -> Decision:  # noqa: ARG002, another rule's
-        """Silence if ||theta_hat^{k-1} - theta^k||^2 = `gap` allows it; counts the age d_i^k."""
-        skip = self.age < self.D and gap <= self.bound()
-        self.age = self.age + 1 if skip else 0
-        return SKIP if skip else SEND
+        The steps until then are not known yet: each is taken as 0, and they can only add to it.
+        """
+        recent, older, window = self._recent, self._older, self._window
+        leaving = max(0, len(window) + ahead - self.D)
+        for _ in range(ahead):
+            recent = self.c * recent
+        for s in islice(chain(window, repeat(0.0)), leaving):
+            older = self.c * (older + s)
+        steps = 0.0
+        for s in islice(window, leaving, None) if ahead else window:
+            steps += s
+        return self._scale * (older + recent + (self.c + self.gamma) * steps)
+
+    def decide(self, gap: float, moved: float, silent: bool | None = None) -> Decision:  # noqa: ARG002, another rule's
+        """Silence if ||theta_hat^{k-1} - theta^k||^2 = `gap` allows it; counts the age d_i^k.
+
+        With `silent` that is decided already, and only judged.
+        """
+        return _decided(self, gap, self.bound(), silent)
 
     def observe(self, step: float) -> None:
         """Take in s_k = ||x^k - x^{k+1}||^2 at the end of iteration k."""
@@ -106,27 +127,44 @@ class StepRule:
     def __str__(self) -> str:
         return f"tau = {self.tau:g}, D = {self.D}"
 
-    def decide(self, gap: float, moved: float) -> Decision:
+    @property
+    def strict(self) -> bool:
+        """Whether worker i tells everything, since its steps have grown and not yet shrunk."""
+        return self._strict_above < inf
+
+    def bound(self, ahead: int = 0) -> float:
+        """Right-hand side of the condition, or what it should be `ahead` exchanges from now.
+
+        Each step until then is taken as the smaller of the last two. That is an assumption: where
+        steps shrink faster, the bound will too.
+        """
+        return self.tau**2 * self._mean(ahead)
+
+    def decide(self, gap: float, moved: float, silent: bool | None = None) -> Decision:
         """Silence if ||v_hat - v^k||^2 = `gap` allows it, after a step of ||.||^2 = `moved`.
 
-        Takes the step into the mean, halves tau where steps have grown, counts the age.
+        Takes the step into the mean, halves tau where steps have grown, counts the age. With
+        `silent` that is decided already, and only judged.
         """
         if self.mu is None:
             self._window.append(moved)
         mean = self._mean()
-        strict = self._is_strict(mean)
-        skip = not strict and self.age < self.D and gap <= self.tau**2 * mean
-        self.age = self.age + 1 if skip else 0
-        return SKIP if skip else SEND
+        self._watch(mean)
+        return _decided(self, gap, self.tau**2 * mean, silent)
 
-    def _mean(self) -> float:
+    def _mean(self, ahead: int = 0) -> float:
+        window = self._window
+        if ahead and window:
+            coming = min(islice(reversed(window), 2))
+            window = deque(window, self.WINDOW)
+            window.extend([coming] * min(ahead, self.WINDOW))
         steps = 0.0
-        for s in self._window:
+        for s in window:
             steps += s
-        return steps / max(1, len(self._window))
+        return steps / max(1, len(window))
 
-    def _is_strict(self, mean: float) -> bool:
-        """Whether the steps have grown, and have not shrunk again since."""
+    def _watch(self, mean: float) -> None:
+        """Be strict from now on if the steps have grown; or no longer, if they have shrunk."""
         if self._strict_above == inf and self._has_grown(mean):
             self.alarms += 1
             self.tau /= 2.0
@@ -134,7 +172,6 @@ class StepRule:
         self._means.append(mean)
         if mean <= self._strict_above:
             self._strict_above = inf
-        return self._strict_above < inf
 
     def _has_grown(self, mean: float) -> bool:
         """Whether the mean is above all that it was long ago, or far above all before this window.
@@ -151,3 +188,15 @@ class StepRule:
         """Take in ||x^k - x^{k+1}||^2 at the end of iteration k, where these steps count."""
         if self.mu is not None:
             self._window.append(step / self.mu**2)
+
+
+def _decided(rule: LazyRule | StepRule, gap: float, bound: float, silent: bool | None) -> Decision:
+    """Silence if the condition allows it, or as it was promised; counts the age."""
+    allowed = rule.age < rule.D and gap <= bound and not rule.strict
+    if silent is None:
+        silent = allowed
+    if not silent:
+        rule.age = 0
+        return Decision(send=True, bound=bound)
+    rule.age += 1
+    return Decision(send=False, overdue=not allowed, gap=gap, bound=bound)

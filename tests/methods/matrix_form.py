@@ -86,9 +86,13 @@ class Lazy:
 
     def holds(self, gap: float, s: list[float], mu_min: float) -> bool:
         """Equation (worker's condition 1) at iteration k = len(s), as it stands in the paper."""
+        return gap <= self.right(s, mu_min)
+
+    def right(self, s: list[float], mu_min: float) -> float:
+        """Its right-hand side."""
         k, D, scale = len(s), self.D, 3 / mu_min**2
         recent = sum(s[max(0, k - D) :])
-        return gap <= (
+        return (
             scale * sum(self.c ** (k - D - j) * s[j] for j in range(k - D))
             + scale * sum(self.c ** (k - j) * s[j] for j in range(k))
             + scale * self.c * recent

@@ -31,8 +31,9 @@ class Whims:
         self.age = 0
         self._silences = iter(silences)
 
-    def decide(self, gap: float, moved: float) -> Decision:
+    def decide(self, gap: float, moved: float, silent: bool | None = None) -> Decision:
         assert gap >= 0.0 <= moved
+        assert silent is None  # nothing was promised
         return SKIP if next(self._silences) else SEND
 
     def observe(self, step: float) -> None:
@@ -200,3 +201,24 @@ def test_waves_of_the_given_length_are_no_alarm() -> None:
         patient.decide(0.0, moved)
         hasty.decide(0.0, moved)
     assert patient.alarms == 0 < hasty.alarms
+
+
+@pytest.mark.parametrize(
+    ("moves", "ahead", "window"),
+    [
+        ([7.0], 1, [7.0, 7.0]),
+        ([4.0, 9.0], 2, [4.0, 9.0, 4.0, 4.0]),
+        ([1.0, 2.0, 3.0, 9.0, 8.0], 1, [2.0, 3.0, 9.0, 8.0, 8.0]),
+        ([1.0, 2.0, 3.0, 8.0, 9.0], 3, [8.0, 9.0, 8.0, 8.0, 8.0]),
+        ([1.0, 2.0, 3.0, 8.0, 9.0], 20, [8.0] * 5),
+        ([], 3, []),
+    ],
+)
+def test_the_step_rule_takes_steps_to_come_as_the_smaller_of_the_last_two(
+    moves: list[float], ahead: int, window: list[float]
+) -> None:
+    rule = StepRule(tau=0.5, D=100, mu=1.0)
+    for moved in moves:
+        rule.observe(moved)
+    assert rule.bound(ahead) == 0.25 * (sum(window) / len(window) if window else 0.0)
+    assert rule.bound() == 0.25 * (sum(moves) / len(moves) if moves else 0.0)

@@ -79,3 +79,22 @@ def test_without_gamma_and_c_nothing_but_no_change_is_skipped() -> None:
     rule.observe(1e6)
     assert rule.decide(1e-300, 0.0) == SEND
     assert rule.decide(0.0, 0.0) == SKIP
+
+
+@given(steps, fractions, fractions, st.integers(1, 12), st.integers(0, 15))
+@example([1.0, 2.0, 3.0, 5.0], 1e-4, 1e-4, 3, 1)
+def test_the_bound_ahead_is_that_of_steps_of_0_to_the_bit_and_no_steps_make_it_smaller(
+    s: list[float], gamma: float, c: float, D: int, ahead: int
+) -> None:
+    rule = LazyRule(gamma=gamma, c=c, D=D, mu=MU_MIN)
+    moving = LazyRule(gamma=gamma, c=c, D=D, mu=MU_MIN)
+    for step in s:
+        rule.observe(step)
+        moving.observe(step)
+    foreseen = rule.bound(ahead)
+    wanted = four_sums([*s, *[0.0] * ahead], gamma=gamma, c=c, D=D)
+    assert foreseen == pytest.approx(wanted, rel=1e-12, abs=0)
+    for j in range(ahead):
+        rule.observe(0.0)
+        moving.observe(float(j % 3))
+    assert rule.bound() == foreseen <= moving.bound()

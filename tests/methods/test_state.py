@@ -29,6 +29,10 @@ VARIANTS = (
     "mdlag:K=3,solver=katyusha,stop=relative:0.1",
     "mdlag-all:K=3,rule=steps,predict=linear",
     "lazy-extra:form=f4",
+    "dlag:promise=2",
+    "dlag:promise=3,D=5,predict=linear,form=f4",
+    "mdlag-all:K=3,promise=2",
+    "lazy-admm:promise=3",
     "adfs:output=v,edges=3",
     "tree:memory=3,form=f8",
 )
@@ -39,7 +43,12 @@ FACTS = (
 
 
 # what follows from the state and the settings, and is made again where it is needed
-DERIVED = ("ahead._coming", "ahead._sorted", "_curvature._at_zero")
+DERIVED = (
+    "ahead._coming",
+    "ahead._sorted",
+    "_curvature._at_zero",
+    *(f"{channel}.decided" for channel in ("channel", "gossip[0]", "gossip[1]")),
+)
 
 
 def engines(folder: Path, method: str) -> list[Engine]:

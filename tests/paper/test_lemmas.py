@@ -97,8 +97,8 @@ def test_too_few_epochs_break_both_lemmas(
 class Lax(LazyRule):
     """The lazy condition with a hundred times its right-hand side."""
 
-    def bound(self) -> float:
-        return 100.0 * super().bound()
+    def bound(self, ahead: int = 0) -> float:
+        return 100.0 * super().bound(ahead)
 
 
 def plan_of(folder: Path, method: str, preset: str, instance: tuple[str, str, str, int]) -> Plan:
