@@ -15,8 +15,8 @@ $(READY): requirements-dev.txt pyproject.toml
 	$(BIN)/python -m dlag_node.solvers
 	touch $(READY)
 
-demo: setup  ## the main job: 25 real node processes, heart data; SSDA, DLAG and tree side by side
-	$(BIN)/dlag compare --mode mesh --methods ssda,dlag,tree --base ssda --preset paper --topology grid:5x5 --data heart --shards uneven:1,10 --target 1e-7 --seeds 1 --out runs/demo --force
+demo: setup  ## the main job: 25 real node processes, heart data; DLAG that promises its silence, SSDA, DLAG with tokens, tree
+	$(BIN)/dlag compare --mode mesh --methods dlag:promise=2,ssda,dlag,tree --base ssda --preset paper --topology grid:5x5 --data heart --shards uneven:1,10 --target 1e-7 --seeds 1 --out runs/demo --force
 
 # No process, socket or clock decides in these: two at a time.
 PURE := $(addprefix tests/,methods solvers graphs paper problems wire rounds data fuzz test_rounding.py test_grids.py)

@@ -26,7 +26,17 @@ from dlag_lab.faults.soak import Outcome, disturbed
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "soak.md"
-METHODS = ("ssda", "msda", "dlag", "mdlag", "tree")
+METHODS = (
+    "ssda",
+    "dlag",
+    "dlag:promise=2",
+    "dlag:predict=linear,promise=3",
+    "mdlag:promise=2",
+    "mdlag-all:promise=2",
+    "lazy-admm:promise=3",
+    "tree",
+    "adfs:edges=5",
+)
 TOPOLOGIES = ("grid:3x3", "grid:5x5")
 ROUNDS = {"tree": 120}  # of the others: 300
 

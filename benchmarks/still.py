@@ -16,6 +16,7 @@ from dlag_node.net.links import Links
 from dlag_node.net.node_state import NodeState
 from dlag_node.net.router import Router
 from dlag_node.net.shell import Shell
+from dlag_node.net.sockets import HEARTBEAT
 from dlag_node.net.witness import Witness
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import Keeper
@@ -58,6 +59,7 @@ async def take_part(
     keeper: Keeper | None = None,
     keys: KeyPair | None = None,
     *,
+    heartbeat: float = HEARTBEAT,
     shown: Shown | None = None,
 ) -> None:
     """One node of the mesh, with a method that computes nothing; with checkpoints, with keys.
@@ -66,7 +68,7 @@ async def take_part(
     """
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     codec = Codec(seat.vector.size)
-    router = Router(context, LOOPBACK, limit=codec.frame_limit, keys=keys)
+    router = Router(context, LOOPBACK, limit=codec.frame_limit, keys=keys, heartbeat=heartbeat)
     seat.meet(router.address, None if keys is None else keys.public)
     engine = Engine(method, node=seat.node, neighbors=seat.neighbors, codec=codec)
     state = NodeState(

@@ -4,7 +4,7 @@ The mesh of rounds.py (25 processes on a 5x5 grid, no compute, which makes every
 expensive as it can) with the state of a DLAG worker: five vectors, a window of 50 steps, a stream.
 
     bare        no state folder, no keys, no heartbeats
-    heartbeats  ZeroMQ's, one a second and connection
+    heartbeats  ZeroMQ's, from who called, every 10 s
     CURVE       every message encrypted, with a key pair a node
     every 1     a checkpoint after each round, before the next one's frame leaves
     every 10    one in ten rounds; neighbors keep the frames of twenty
@@ -30,7 +30,7 @@ from still import Still, take_part
 from threadpoolctl import threadpool_limits
 from turns import DIMS, ROOT, TOPOLOGY, Contender, Seat, Turn, cpu, measure, paired, rate
 
-from dlag_node.net import sockets
+from dlag_node.net.sockets import HEARTBEAT
 from dlag_node.process import new_loop
 from dlag_node.rounds import Engine
 from dlag_node.rounds.checkpoint import Owner
@@ -73,16 +73,15 @@ def contender(
 
     async def life(seat: Seat) -> None:
         keys = new_pair() if curve else None
+        heartbeat = HEARTBEAT if heartbeats else 0.0
         if folder is None:
-            await take_part(seat, Worker(seat), keys=keys)
+            await take_part(seat, Worker(seat), keys=keys, heartbeat=heartbeat)
             return
         with StateFolder(folder / str(seat.node), durable=durable) as state:
             keeper = Keeper(state, Owner("benchmark", "rounds", seat.node), every=every)
-            await take_part(seat, Worker(seat), keeper, keys)
+            await take_part(seat, Worker(seat), keeper, keys, heartbeat=heartbeat)
 
     def sit(seat: Seat) -> None:
-        if not heartbeats:
-            sockets._HEARTBEAT_MS = 0  # in this forked process alone: 0 is none
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(life(seat))
 

@@ -15,7 +15,7 @@ from dlag_node.errors import ConfigError
 class RunSettings:
     """What an operator asks for; every text is in the form that the command line takes."""
 
-    method: str = "tree"
+    method: str = "dlag:promise=2"
     preset: str = "paper"
     topology: str = "grid:5x5"
     weights: str = "metropolis"

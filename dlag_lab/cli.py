@@ -21,6 +21,7 @@ from dlag_lab.options import (
     Checkpoint,
     Figures,
     Force,
+    Heartbeat,
     Json,
     Network,
     Out,
@@ -39,6 +40,7 @@ from dlag_lab.runs import DEFAULT_RESTARTS, RunRequest
 from dlag_lab.theory_cli import theory
 from dlag_lab.watch.cli import watch as watch_mesh
 from dlag_node.doctor.cli import command as doctor
+from dlag_node.net.sockets import HEARTBEAT
 from dlag_node.outputs import to_folder
 from dlag_node.process import run_command, set_up_logging
 from dlag_node.trust.cli import app as keys
@@ -70,6 +72,7 @@ def run_mesh(
     json: Json = None,
     figures: Figures = True,
     neighbor_timeout: Timeout = 120.0,
+    heartbeat: Heartbeat = HEARTBEAT,
     checkpoint: Checkpoint = 0,
     restarts: Restarts = DEFAULT_RESTARTS,
     network: Network = None,
@@ -82,6 +85,7 @@ def run_mesh(
     request = replace(
         request,
         neighbor_timeout=neighbor_timeout,
+        heartbeat=heartbeat,
         checkpoint=checkpoint,
         restarts=restarts,
         network=None if network is None else parse_network(network),
@@ -96,6 +100,7 @@ def resume(
     json: Json = None,
     figures: Figures = True,
     neighbor_timeout: Timeout = 120.0,
+    heartbeat: Heartbeat = HEARTBEAT,
     restarts: Restarts = DEFAULT_RESTARTS,
     watch: Watch = None,
     log_level: LogLevel = "warning",
@@ -109,6 +114,7 @@ def resume(
         target=target,
         out=folder,
         neighbor_timeout=neighbor_timeout,
+        heartbeat=heartbeat,
         checkpoint=checkpoint,
         restarts=restarts,
         resume=True,

@@ -19,6 +19,7 @@ from dlag_lab.network.hosts import LOOPBACK, Hosts, Loopback
 from dlag_lab.referee import Judge
 from dlag_lab.running import StopBell
 from dlag_node.errors import DlagError, ProcessDied
+from dlag_node.net.sockets import HEARTBEAT
 from dlag_node.net.wish import STOP_SIGNAL
 from dlag_node.outcome import Ending, cause_of
 from dlag_node.process import EXIT_OK
@@ -51,6 +52,7 @@ class LocalMesh:
         progress: Callable[[Snapshots], None] = lambda _: None,
         started: Callable[[Launcher], None] = lambda _: None,
         neighbor_timeout: float = 120.0,
+        heartbeat: float = HEARTBEAT,
         checkpoint: int = 0,
         restarts: int = 0,
         resume: bool = False,
@@ -81,7 +83,7 @@ class LocalMesh:
         self._restarts_left = dict.fromkeys(range(nodes), restarts if checkpoint else 0)
         self._node_flags: list[str] = []
         self._started = started
-        self._timeout = neighbor_timeout
+        self._timeout, self._heartbeat = neighbor_timeout, heartbeat
         self._hosts = hosts or Loopback()
         self._watch, self._watched = watch, watched
 
@@ -129,6 +131,7 @@ class LocalMesh:
         begun = perf_counter()
         self._node_flags = ["--observer", observer, "--out", str(self._folder / "nodes")]
         self._node_flags += ["--neighbor-timeout", str(self._timeout)]
+        self._node_flags += ["--heartbeat", str(self._heartbeat)]
         if self._watch is not None:
             self._node_flags += ["--watch", await self._start_watcher(launcher, self._watch)]
             self._node_flags += self._keys.watched_flags

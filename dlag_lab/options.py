@@ -52,6 +52,13 @@ Watch = Annotated[
     ),
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds a node waits for a neighbor's frame.")]
+Heartbeat = Annotated[
+    float,
+    typer.Option(
+        envvar="DLAG_HEARTBEAT",
+        help="Seconds from ping to ping on a link, by the node that opened it; 0: no pings.",
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(envvar="DLAG_OUT", help="Run folder [default: runs/METHOD-TIME]."),

@@ -214,14 +214,13 @@ def _savings(result: RunResult, summary: Mapping[str, Any]) -> Table:
 def _talkers(result: RunResult) -> Table:
     """H_i = mu_min / mu_i is the paper's importance factor: the smaller, the lazier."""
     records = result.records
-    kinds = [each.sum(axis=0) for each in (records.deltas, records.skips, records.quiet)]
+    counts = {"deltas": records.deltas, "tokens": records.skips, "quiet": records.quiet}
+    kinds = {name: each.sum(axis=0) for name, each in counts.items() if each.any()}
     sizes, mu = result.shard_sizes, _strong_convexity(result)
-    silent = (kinds[1] + kinds[2]) / np.maximum(1, sum(kinds))
+    silent = records.skipped.sum(axis=0) / np.maximum(1, sum(kinds.values()))
     order = np.lexsort((np.arange(result.nodes), silent))
     cut = order if result.nodes <= 2 * _SHOWN else np.r_[order[:_SHOWN], order[-_SHOWN:]]
-    table = plain_table(
-        "worker", "samples", "mu share", "H_i", "neighbors", "deltas", "tokens", "quiet", "skipped"
-    )
+    table = plain_table("worker", "samples", "mu share", "H_i", "neighbors", *kinds, "skipped")
     for place, i in enumerate(cut):
         table.add_row(
             str(i),
@@ -229,7 +228,7 @@ def _talkers(result: RunResult) -> Table:
             "-" if mu is None else f"{100 * mu[i] / mu.sum():.1f} %",
             "-" if mu is None else f"{mu.min() / mu[i]:.2f}",
             str(result.degrees[i]),
-            *(count(int(each[i])) for each in kinds),
+            *(count(int(each[i])) for each in kinds.values()),
             share(float(silent[i])),
             end_section=len(cut) < result.nodes and place == _SHOWN - 1,
         )

@@ -41,7 +41,7 @@ from dlag_lab.simulate import Simulator
 from dlag_lab.summary import summarise, theta_sha256
 from dlag_lab.workers import Workers
 from dlag_node.errors import ConfigError
-from dlag_node.net.sockets import page_address
+from dlag_node.net.sockets import HEARTBEAT, check_heartbeat, page_address
 from dlag_node.problems.blas import blas_names
 from dlag_node.rounds import Engine
 from dlag_node.rounds.keeper import MAX_EVERY
@@ -63,6 +63,7 @@ class RunRequest:
     force: bool = False
     shuffle: int | None = None  # the simulator's random order of events
     neighbor_timeout: float = 120.0
+    heartbeat: float = HEARTBEAT  # seconds; 0: none
     checkpoint: int = 0  # rounds from one checkpoint of a node to the next; 0: none
     restarts: int = DEFAULT_RESTARTS  # of a node that was killed
     resume: bool = False  # go on with what lies in `out`
@@ -77,6 +78,7 @@ class RunRequest:
             raise ConfigError(f"checkpoint = {self.checkpoint}: expected 0 to {MAX_EVERY} rounds")
         if self.restarts < 0:
             raise ConfigError(f"restarts = {self.restarts}: expected at least 0")
+        check_heartbeat(self.heartbeat)
         if self.target is not None and not self.target > 0:
             raise ConfigError(f"target = {self.target}: expected a positive number")
         if self.network is not None and self.mode == "simulate":
@@ -236,6 +238,7 @@ class Run:
                 progress=self._progress(referee),
                 started=self._started,
                 neighbor_timeout=self.request.neighbor_timeout,
+                heartbeat=self.request.heartbeat,
                 checkpoint=self.request.checkpoint,
                 restarts=self.request.restarts,
                 resume=self.request.resume,

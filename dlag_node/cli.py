@@ -14,6 +14,7 @@ from dlag_node.data import MIN_SAMPLES, HeldData, HeldFile
 from dlag_node.errors import ConfigError
 from dlag_node.net.node import run_node
 from dlag_node.net.settings import NodeSettings, parse_neighbors
+from dlag_node.net.sockets import HEARTBEAT
 from dlag_node.outputs import to_file, to_folder
 from dlag_node.process import run_command, run_process, set_up_logging
 from dlag_node.rounds.keeper import DEFAULT_EVERY
@@ -73,6 +74,14 @@ JoinTimeout = Annotated[
 NeighborTimeout = Annotated[
     float,
     typer.Option(envvar="DLAG_NEIGHBOR_TIMEOUT", help="Seconds to wait for a neighbor's frame."),
+]
+Heartbeat = Annotated[
+    float,
+    typer.Option(
+        envvar="DLAG_HEARTBEAT",
+        help="Seconds from ping to ping on the connections that this node made; one without an "
+        "answer for three times as long is made anew; 0: no pings.",
+    ),
 ]
 State = Annotated[
     Path | None,
@@ -179,6 +188,7 @@ def node(
     metrics: Metrics = None,
     join_timeout: JoinTimeout = 600.0,
     neighbor_timeout: NeighborTimeout = 120.0,
+    heartbeat: Heartbeat = HEARTBEAT,
     state: State = None,
     checkpoint: Checkpoint = DEFAULT_EVERY,
     durable: Durable = False,
@@ -219,6 +229,7 @@ def node(
         metrics=metrics,
         join_timeout=join_timeout,
         neighbor_timeout=neighbor_timeout,
+        heartbeat=heartbeat,
         state=state,
         checkpoint=checkpoint,
         durable=durable,

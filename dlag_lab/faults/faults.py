@@ -20,7 +20,8 @@ from dlag_lab.live import Progress
 from dlag_lab.mesh import name_of
 
 _FIRST_ROUND = 5
-_LONG = 4.5  # seconds: longer than the heartbeats' deadline
+HEARTBEAT = 1.0  # seconds: a link is given up after three of them, and not after half a minute
+_LONG = 4.5  # seconds: longer than that
 
 
 @dataclass(frozen=True, slots=True)

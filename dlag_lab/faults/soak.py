@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 
 from coordinator.plan import Plan, RunSettings
-from dlag_lab.faults.faults import Clock, Injector, draw
+from dlag_lab.faults.faults import HEARTBEAT, Clock, Injector, draw
 from dlag_lab.faults.wires import Wires
 from dlag_lab.result import RunResult
 from dlag_lab.resuming import other_bits
@@ -20,7 +20,15 @@ from dlag_node.errors import ConfigError, DlagError
 log = logging.getLogger(__name__)
 
 AFTER = 60  # rounds without a new fault, at the end
-SAME = ("theta_sha256", "rounds", "deltas_sent", "bytes_frames", "sample_gradients")
+SAME = (
+    "theta_sha256",
+    "rounds",
+    "deltas_sent",
+    "tokens_sent",
+    "quiet",
+    "bytes_frames",
+    "sample_gradients",
+)
 _NEVER = 1e-30  # a target out of reach: the laboratory then watches every round
 _RESUMES = 30
 _NEIGHBOR_TIMEOUT = 60.0
@@ -49,6 +57,7 @@ def disturbed(
         checkpoint=checkpoint,
         restarts=10 * faults,
         neighbor_timeout=_NEIGHBOR_TIMEOUT,
+        heartbeat=HEARTBEAT,
     )
     graph = Plan(settings).graph
     schedule = draw(

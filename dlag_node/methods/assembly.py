@@ -67,8 +67,9 @@ def assemble(
     how = channel_form(wanted.predict, wanted.form)
 
     def channel(rule: Rule | None, safe: int = 0) -> Channel:
-        promising = rule is not None and wanted.promise
-        promises = Promises(dim, wanted.promise, safe=safe) if promising else None
+        promises = None
+        if rule is not None and wanted.promise:
+            promises = Promises(dim, wanted.promise, fading=rule.FADING, safe=safe)
         return Channel(dim, mixing.hood, rule=rule, promises=promises, how=how)
 
     oracle = _oracle(wanted, constants, worker)

@@ -26,6 +26,7 @@ from dlag_node.rounding import Form, Rounded, rounded
 class Rule(Foresight, Protocol):
     """When worker i stays silent, and for D exchanges at most."""
 
+    FADING: float  # of `Promises` by this rule
     D: int
 
     @property

@@ -46,8 +46,8 @@ class ChannelParameters:
         how = channel_form(self.predict, self.form)
         if not self.tau:
             return Channel(dim, hood, rule=None, how=how)
-        promises = Promises(dim, self.promise) if self.promise else None
         rule = StepRule(tau=self.tau, D=self.D)
+        promises = Promises(dim, self.promise, fading=rule.FADING) if self.promise else None
         return Channel(dim, hood, rule=rule, promises=promises, how=how)
 
     @property
@@ -61,7 +61,7 @@ class ChannelParameters:
             "predict": self.predict,
             "form": self.form,
         }
-        return effective | ({"promise": self.promise} if self.promise else {})
+        return effective | ({"promise": self.promise} if self.schedule.longest else {})
 
 
 def require_channel_form(predict: str, form: str) -> None:

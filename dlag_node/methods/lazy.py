@@ -42,6 +42,7 @@ class LazyRule:
 
     STATE = ("age", "_window", "_recent", "_older")
 
+    FADING = 0.9  # in an exchange, of the second differences that a promise reckons with
     strict = False  # it has no alarms
 
     def __init__(self, *, gamma: float, c: float, D: int, mu: float, scale: float = 1.0) -> None:
@@ -112,6 +113,7 @@ class StepRule:
     WINDOW = 5
     RELIEF = 0.25  # of the mean square: half of the step
     BURST = 16.0  # of the mean square: four times the step
+    FADING = 0.8  # in an exchange, of the second differences that a promise reckons with
 
     def __init__(self, *, tau: float, D: int, mu: float | None = None, past: int = 10) -> None:
         self.tau = tau

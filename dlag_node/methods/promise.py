@@ -18,7 +18,6 @@ from dlag_node.problems import norm
 
 LONGEST_PROMISE = 100  # exchanges: what the wire's field takes
 
-_FADING = 0.9  # of A in an exchange: it forgets a burst in some twenty
 _TWO_VALUES = 2  # make a difference
 _THREE_VALUES = 3  # make two, and one difference of those
 
@@ -39,9 +38,10 @@ class Promises:
 
     In every exchange, silent or not, `follow` takes in the step of v,
 
-        u = v - v_before,    A = max(||u - u_before||, 0.9 A)
+        u = v - v_before,    A = max(||u - u_before||, fading A)
 
-    `_speed` and `_bend`. Having told v in exchange k, worker i promises to be silent in the next r,
+    `_speed` and `_bend`. The rule says how fast A fades: a method that takes fewer rounds forgets
+    sooner. Having told v in exchange k, worker i promises to be silent in the next r,
     r <= R the largest such that for all j = 1, ..., r
 
         ||copy + j w - v - j u|| + A j (j + 1) / 2 <= sqrt(B_j)
@@ -58,9 +58,10 @@ class Promises:
 
     STATE = ("left", "_speed", "_bend", "_values")
 
-    def __init__(self, dim: int, longest: int, *, safe: int = 0) -> None:
+    def __init__(self, dim: int, longest: int, *, fading: float, safe: int = 0) -> None:
         self.longest = longest  # R
         self.safe = min(safe, longest)
+        self._fading = fading
         self.left = 0
         self._speed: Array = np.zeros(dim)  # u
         self._bend = 0.0  # A
@@ -70,7 +71,7 @@ class Promises:
         """Take in this exchange's v, by its difference from the last; the first has none."""
         if self._values >= _TWO_VALUES:
             with np.errstate(over="ignore", invalid="ignore"):  # the guard judges the numbers
-                self._bend = max(norm(step - self._speed), _FADING * self._bend)
+                self._bend = max(norm(step - self._speed), self._fading * self._bend)
         if self._values:
             self._speed = step
         self._values = min(self._values + 1, _THREE_VALUES)

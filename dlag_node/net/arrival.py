@@ -142,7 +142,14 @@ class Arrival:
         if before is not None and bind.endswith(":*"):
             again = f"{bind[:-1]}{port_of(before)}"
         limit = _limit(problem)
-        router = Router(self._context, bind, limit=limit, rather=again, keys=self._keys)
+        router = Router(
+            self._context,
+            bind,
+            limit=limit,
+            rather=again,
+            keys=self._keys,
+            heartbeat=self._settings.heartbeat,
+        )
         self._stack.callback(router.close)
         return router
 

@@ -60,6 +60,7 @@ class Links:
         self.control_bytes = 0
         self._transport = transport
         self._receive, self._put = transport.receive, transport.send
+        self._remade = transport.remade
         self._introduction = introduction
         self._codec = codec
         self._events, self._frame = events, events.frame
@@ -170,7 +171,7 @@ class Links:
         if message is None:
             if self._routes.broken:
                 self._routes.forget_broken()
-            return False
+            return bool(self._remade) and self._greet_again(self._remade.popleft())
         route, raw = message
         if raw is not None:
             link = known[route]
@@ -195,14 +196,25 @@ class Links:
         self._transport.call(self._routes.call(link, endpoint), endpoint, link.key)
         self.greet(link.node)
 
+    def _greet_again(self, route: bytes) -> bool:
+        """A connection of ours has been made again, and is a stranger's at the other end."""
+        link = self._routes.known.get(route) or self._routes.calls.get(route)
+        if link is not None:
+            self._part(link, route)
+        return True
+
+    def _part(self, link: Link, route: bytes) -> None:
+        """The other end does not know this connection, or not any more: say who we are."""
+        self._routes.lose(link, route)
+        self._say_lost(link)
+        self.greet(link.node)
+
     def _take(self, link: Link, route: bytes, frame: Frame) -> None:
         """A frame that is none of a round's, of a connection that we know."""
         if isinstance(frame, Hello):
             self._introduce(link, route, frame)
         elif isinstance(frame, Who):
-            self._routes.lose(link, route)
-            self._say_lost(link)
-            self.greet(link.node)
+            self._part(link, route)
         else:
             self._events.control(link.node, frame)
 

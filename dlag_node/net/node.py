@@ -145,7 +145,8 @@ class _Node:
         if address is None:
             return None
         node, config = place.enrol.node, place.assignment.config
-        observed = Observed(self._context, address, node, config, credentials)
+        heartbeat = self._settings.heartbeat
+        observed = Observed(self._context, address, node, config, credentials, heartbeat=heartbeat)
         self._stack.callback(observed.close)
         self._mourners.append(observed.fall)
         await observed.call()
@@ -206,7 +207,9 @@ class _Node:
         recorded = settings.out is not None
         witness = Witness(engine, links, faults, run=run, recorded=recorded)
         if settings.watch is not None:
-            publisher = Publisher(self._context, settings.watch, witness, credentials)
+            publisher = Publisher(
+                self._context, settings.watch, witness, credentials, heartbeat=settings.heartbeat
+            )
             self._stack.callback(publisher.close)
         if settings.metrics is not None:
             from dlag_node.net.metrics import MetricsServer  # loaded where it is asked for

@@ -45,9 +45,11 @@ from dlag_node.wire.observing import Horizon
 
 log = logging.getLogger(__name__)
 
-NEED_AFTER = 0.25  # seconds at the barrier before the neighbors are asked again; doubles
-NEED_AT_MOST = 4.0
-_NEED_AT_LEAST = 0.01
+LOOK_AFTER = 0.25  # seconds of waiting before we look for whom; doubles
+LOOK_AT_MOST = 4.0
+_LOOK_AT_LEAST = 0.01
+NEED_AFTER = 5.0  # seconds at the barrier before a neighbor whose link is up is asked; doubles
+NEED_AT_MOST = 60.0
 GOODBYE_SECONDS = 10.0
 LABORATORY_AFTER = 2.0  # seconds at the barrier before the laboratory hears of us again
 
@@ -110,8 +112,10 @@ class NodeState:
         self._begun_at = now
         self._moved_at = now  # when the engine last came to something
         self._patient_since = now
+        self._look_after = LOOK_AFTER
         self._need_after = NEED_AFTER
-        self._orders.append(WakeAt(now + NEED_AFTER))
+        self._asked: set[int] = set()  # neighbors, in this exchange and by this connection
+        self._orders.append(WakeAt(now + LOOK_AFTER))
 
     @property
     def halted(self) -> bool:
@@ -150,6 +154,7 @@ class NodeState:
         """A link is up, for the first time or again: send what the neighbor may lack."""
         log.debug("link to neighbor %d is up, it is at exchange %d", neighbor, words.need)
         self._down.discard(neighbor)
+        self._asked.discard(neighbor)
         if self._last_words is not None:
             self._orders.append(Send(neighbor, self._last_words))
             return
@@ -176,7 +181,10 @@ class NodeState:
         """The engine has come to its next exchange, or to the end of its round."""
         self._computing = False
         self._moved_at = now
-        self._need_after = NEED_AFTER
+        self._look_after = LOOK_AFTER
+        if self._asked:
+            self._need_after = NEED_AFTER
+            self._asked.clear()
         if not self.begun:
             self.begun = True
             self._begun_at = now - self.engine.advance_seconds
@@ -188,12 +196,14 @@ class NodeState:
             self._catch_up()
 
     def wake(self, now: float) -> None:
-        """Whoever waits long asks again; whoever waits too long gives up."""
+        """Whoever waits looks for whom, at last asks; whoever waits too long gives up."""
         waited = now - max(self._patient_since, self._moved_at)
-        pause = min(self._need_after, max(self._timeout - waited, _NEED_AT_LEAST))
+        pause = min(self._look_after, max(self._timeout - waited, _LOOK_AT_LEAST))
+        if waited < self._need_after:
+            pause = min(pause, max(self._need_after - waited, _LOOK_AT_LEAST))
         self._orders.append(WakeAt(now + pause))
         if not self._computing and waited >= pause:
-            self._need_after = min(2 * self._need_after, NEED_AT_MOST)
+            self._look_after = min(2 * self._look_after, LOOK_AT_MOST)
             self._wait(waited, now)
 
     def abort(self, reason: str) -> None:
@@ -269,7 +279,7 @@ class NodeState:
         self._orders.append(Leave())
 
     def _wait(self, waited: float, now: float) -> None:
-        """Nothing has come for so long: ask, and in the end give up."""
+        """Nothing has come for so long: say hello again, ask, and in the end give up."""
         missing = self._missing()
         if not missing:
             self._patient_since = now
@@ -285,11 +295,24 @@ class NodeState:
             self._orders.append(GiveUp(waited, missing))
             return
         self._orders.append(Mention(waited, missing))
-        for neighbor in missing:
-            self._orders.append(Ask(neighbor, self.engine.seq))
+        self._ask(waited, missing)
         if waited > LABORATORY_AFTER and not self.course.horizon.final:
             # perhaps the neighbor waits for its word, and it is a new one that lacks ours
             self._orders.append(ShowHalted(self.engine.rounds))
+
+    def _ask(self, waited: float, missing: tuple[int, ...]) -> None:
+        """Say hello where a link is down; elsewhere ask once an exchange and connection, and late.
+
+        To wait is normal, and a connection that breaks is opened by words that tell what is needed:
+        only what was dropped, and not lost, is left to be asked for.
+        """
+        asked = set(missing) - self._down - self._asked if waited >= self._need_after else set()
+        for neighbor in missing:
+            if neighbor in self._down or neighbor in asked:
+                self._orders.append(Ask(neighbor, self.engine.seq))
+        if asked:
+            self._asked |= asked
+            self._need_after = min(2 * self._need_after, NEED_AT_MOST)
 
     def _missing(self) -> tuple[int, ...]:
         """For whom we wait: a goodbye, a frame, or a link; nobody, if it is for the laboratory."""

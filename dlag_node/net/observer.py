@@ -15,8 +15,10 @@ from dlag_node.errors import ConfigError, PeerRefused, RemoteProtocolError
 from dlag_node.methods import Array
 from dlag_node.net.credentials import Credentials
 from dlag_node.net.sockets import (
+    HEARTBEAT,
     NOBLOCK,
     Socket,
+    keep_alive,
     open_socket,
     readable,
     resolved,
@@ -55,8 +57,11 @@ class Observed:
         node: int,
         config: str,
         credentials: Credentials | None = None,
+        *,
+        heartbeat: float = HEARTBEAT,
     ) -> None:
         self.socket = open_socket(context, zmq.DEALER, limit=MAX_CONTROL_BYTES)
+        keep_alive(self.socket, heartbeat)
         if credentials is not None:
             assert credentials.observer is not None  # the settings were checked
             call_with(self.socket, credentials.keys, credentials.observer)

@@ -11,7 +11,7 @@ import asyncio
 import zmq
 
 from dlag_node.net.credentials import Credentials
-from dlag_node.net.sockets import NOBLOCK, Socket, open_socket
+from dlag_node.net.sockets import HEARTBEAT, NOBLOCK, Socket, keep_alive, open_socket
 from dlag_node.net.witness import Witness
 from dlag_node.trust.curve import call_with
 from dlag_node.wire.schema import pack
@@ -31,9 +31,12 @@ class Publisher:
         address: str,
         witness: Witness,
         credentials: Credentials | None = None,
+        *,
+        heartbeat: float = HEARTBEAT,
     ) -> None:
         self._witness = witness
         self._socket = open_socket(context, zmq.PUB, limit=MAX_STATUS_BYTES)
+        keep_alive(self._socket, heartbeat)
         self._socket.setsockopt(zmq.SNDHWM, _WAITING_MESSAGES)
         self._socket.setsockopt(zmq.LINGER, _LINGER_MS)
         if credentials is not None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Container
+from collections import deque
+from collections.abc import Callable, Collection, Container
 from contextlib import suppress
 
 import zmq
 
 from dlag_node.errors import ConfigError
 from dlag_node.net.sockets import (
+    HEARTBEAT,
     NOBLOCK,
     POLLIN,
     SNDMORE,
     Socket,
     bind,
+    keep_alive,
     open_socket,
     rest_with_key,
     send,
@@ -23,6 +26,7 @@ from dlag_node.net.sockets import (
 from dlag_node.trust.curve import call_with, listen_with
 from dlag_node.trust.gate import Gate
 from dlag_node.trust.keys import KeyPair
+from dlag_node.trust.monitor import MADE, Monitor
 
 log = logging.getLogger(__name__)
 
@@ -44,22 +48,35 @@ class Router:
         limit: int,
         rather: str | None = None,
         keys: KeyPair | None = None,
+        heartbeat: float = HEARTBEAT,
     ) -> None:
-        """Listen on `address`; on `rather`, if that is given and free."""
+        """Listen on `address`; on `rather`, if that is given and free.
+
+        Who is called is pinged every `heartbeat` seconds, unless that is 0.
+        """
         self.socket = open_socket(context, zmq.ROUTER, limit=limit)
         self.limit = limit
         self._keys = keys
         self._gate = None
         self._watched = [(self.socket, POLLIN)]
-        if keys is not None:
+        self.remade: deque[bytes] = deque()
+        self.woken: Callable[[], None] = lambda: None  # there is something in `remade`
+        self._calls: dict[str, bytes] = {}  # routes by endpoint
+        self._made: set[str] = set()  # endpoints
+        self._monitor = None
+        if keys is None:
+            self._monitor = Monitor(context, self.socket, MADE)
+        else:
             self._gate = Gate(context)
             self._gate.watch(self.socket)
+            self._gate.made = self._note_made
             listen_with(self.socket, keys)
         try:
             self.address = bind(self.socket, address, rather=rather)
         except ConfigError:
             self.close()
             raise
+        keep_alive(self.socket, heartbeat)  # not on the connections that it takes
 
     @property
     def refused(self) -> int:
@@ -68,6 +85,8 @@ class Router:
 
     def admit(self, keys: Collection[bytes | None]) -> None:
         """Open the gate to the holders of these keys, if there is one."""
+        if self._monitor is not None:
+            self._monitor.listen(lambda _, __, endpoint: self._note_made(endpoint))
         if self._gate is not None:
             self._gate.open(frozenset(keys).__contains__, expected=len(keys))
 
@@ -78,6 +97,8 @@ class Router:
                 raise ConfigError(f"who listens at {endpoint} has no key, and we have one")
             call_with(self.socket, self._keys, key)
             self._gate.called.add(endpoint)
+        self._calls[endpoint] = route
+        self._made.discard(endpoint)
         self.socket.setsockopt(zmq.CONNECT_ROUTING_ID, route)
         self.socket.connect(endpoint)
 
@@ -112,6 +133,18 @@ class Router:
 
     def close(self) -> None:
         """Close the socket; what was sent still leaves."""
+        if self._monitor is not None:
+            self._monitor.close()
         if self._gate is not None:
             self._gate.close()
         self.socket.close()
+
+    def _note_made(self, endpoint: str) -> None:
+        """A hand-shake has succeeded: not the first of a call of ours, then it was broken."""
+        route = self._calls.get(endpoint)
+        if route is None:
+            return
+        if endpoint in self._made:
+            self.remade.append(route)
+            self.woken()
+        self._made.add(endpoint)

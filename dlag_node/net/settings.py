@@ -9,7 +9,7 @@ from pathlib import Path
 from dlag_node.data import HeldData
 from dlag_node.data.model import check_suffix
 from dlag_node.errors import ConfigError
-from dlag_node.net.sockets import check_address, page_address
+from dlag_node.net.sockets import HEARTBEAT, check_address, check_heartbeat, page_address
 from dlag_node.rounds.keeper import DEFAULT_EVERY, MAX_EVERY
 from dlag_node.trust.loopback import require_loopback
 
@@ -39,6 +39,7 @@ class NodeSettings:
     metrics: str | None = None  # host:port where Prometheus finds our metrics
     join_timeout: float = 600.0
     neighbor_timeout: float = 120.0
+    heartbeat: float = HEARTBEAT  # seconds from ping to ping on connections of ours; 0: none
     state: Path | None = None  # where checkpoints are kept; None: a crash is the end
     checkpoint: int = DEFAULT_EVERY  # rounds from one to the next
     durable: bool = False  # they survive the machine, and not only the process
@@ -64,6 +65,7 @@ class NodeSettings:
         for name in ("join_timeout", "neighbor_timeout"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} = {getattr(self, name)}: expected seconds above 0")
+        check_heartbeat(self.heartbeat)
         if not 1 <= self.checkpoint <= MAX_EVERY:
             raise ConfigError(f"checkpoint = {self.checkpoint}: expected 1 to {MAX_EVERY} rounds")
         if self.model is not None:

@@ -90,6 +90,7 @@ class Shell:
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(self._router.socket, self._pump)
+        self._router.woken = self._pump
         laboratory = self._books.observed
         if laboratory is not None:
             self._loop.add_reader(laboratory.socket, self._hear_laboratory)

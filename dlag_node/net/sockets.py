@@ -24,8 +24,6 @@ NOBLOCK = int(zmq.NOBLOCK)
 RCVMORE = int(zmq.RCVMORE)
 SNDMORE = int(zmq.SNDMORE)
 
-_HEARTBEAT_MS = 1_000
-_HEARTBEAT_TIMEOUT_MS = 3_000
 _RECONNECT_MS = 50
 _RECONNECT_MAX_MS = 1_000
 _ADDRESS = re.compile(
@@ -36,24 +34,50 @@ _EVERYWHERE = ("0.0.0.0", "*")
 _RECEIVE_AHEAD = 1_000  # messages of one peer that wait here; then it waits, by TCP
 _PLAIN_ADDRESS = re.compile(_ADDRESS.pattern.removeprefix("tcp://"))
 LINGER_MS = 2_000  # closing at once after sending would lose frames
+HEARTBEAT = 10.0  # seconds
+_MOST_HEARTBEAT = 2_000.0  # ZMTP says three times that in tenths of a second, in 16 bits
+_LEAST_HEARTBEAT = 0.1
+_MISSED = 3  # heartbeats without an answer: the connection is given up
 
 Socket = zmq.Socket[bytes]
 
 
 def open_socket(context: zmq.Context[Socket], kind: int, *, limit: int) -> Socket:
-    """A socket with our settings; `limit` is the largest message it takes from a peer."""
+    """A socket with our settings; `limit` is the largest message it takes from a peer.
+
+    Connections that it takes have no heartbeats of their own, those that it makes have them after
+    `keep_alive`: who is called answers, and that is enough for both.
+    """
     opened = context.socket(kind)
     opened.setsockopt(zmq.SNDHWM, 0)  # the barrier bounds the queues
     opened.setsockopt(zmq.RCVHWM, _RECEIVE_AHEAD)
     opened.setsockopt(zmq.LINGER, LINGER_MS)
     opened.setsockopt(zmq.MAXMSGSIZE, limit)
-    opened.setsockopt(zmq.HEARTBEAT_IVL, _HEARTBEAT_MS)
-    opened.setsockopt(zmq.HEARTBEAT_TIMEOUT, _HEARTBEAT_TIMEOUT_MS)
     opened.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
     opened.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MAX_MS)
     if kind == zmq.ROUTER:
         opened.setsockopt(zmq.ROUTER_MANDATORY, 1)  # a frame to nobody is an error, not a loss
     return opened
+
+
+def check_heartbeat(seconds: float) -> None:
+    """A ConfigError unless connections can be kept alive so often; 0 is never."""
+    if seconds != 0 and not _LEAST_HEARTBEAT <= seconds <= _MOST_HEARTBEAT:
+        raise ConfigError(
+            f"heartbeat = {seconds}: expected {_LEAST_HEARTBEAT:g} to {_MOST_HEARTBEAT:g} seconds, "
+            "or 0 for none"
+        )
+
+
+def keep_alive(opened: Socket, seconds: float) -> None:
+    """Ping on the connections that are made from now on, so often; 0: never.
+
+    libzmq takes a socket's options as they are at bind and connect. Who is called hears in each
+    ping for how long it may be left without another word.
+    """
+    opened.setsockopt(zmq.HEARTBEAT_IVL, round(1e3 * seconds))
+    opened.setsockopt(zmq.HEARTBEAT_TIMEOUT, round(_MISSED * 1e3 * seconds))
+    opened.setsockopt(zmq.HEARTBEAT_TTL, round(_MISSED * 1e3 * seconds))
 
 
 zmq_poll = zmq.zmq_poll

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Container
 from typing import Protocol
 
@@ -11,6 +12,10 @@ class Transport(Protocol):
 
     ZeroMQ's ROUTER socket in the mesh (`net.router`), queues in memory in tests.
     """
+
+    remade: deque[bytes]
+    """Connections that we called, by route, which broke and were made again: the other end does not
+    know them, and what was under way is lost."""
 
     @property
     def address(self) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from dlag_node.errors import LocalProtocolError, RemoteProtocolError
+from dlag_node.errors import ConvergenceError, LocalProtocolError, RemoteProtocolError
 from dlag_node.methods.flow import Exchange, Flow, Method, RoundReport
 from dlag_node.methods.state import State, capture, restore
+from dlag_node.rounding import Rounded
 from dlag_node.rounds.barrier import Barrier
 from dlag_node.rounds.ledger import Ledger
 from dlag_node.rounds.record import Record
@@ -17,7 +18,7 @@ from dlag_node.rounds.stopping import Stopping
 from dlag_node.rounds.talk import Talk
 from dlag_node.rounds.window import Window
 from dlag_node.wire.codec import Codec
-from dlag_node.wire.frames import Delta, RoundFrame, Skip
+from dlag_node.wire.frames import Delta, RoundFrame, Skip, all_finite
 from dlag_node.wire.limits import MAX_NODES
 
 
@@ -265,6 +266,8 @@ class Engine:
         if exchange.payload is None:
             frame = Skip(seq, word)
         else:
+            if exchange.rounded is not None:
+                self._check_rounded(exchange.rounded)
             exchange.payload.flags.writeable = False  # given away: the simulator shares the object
             frame = Delta(seq, exchange.payload, exchange.rounded, word)
             if exchange.promise and self.stopping.agreement.may_promise:
@@ -273,6 +276,13 @@ class Engine:
         raw = self.codec.encode(frame)
         self._ledger.count(frame, raw, to)
         return Outgoing(frame, raw, to)
+
+    def _check_rounded(self, rounded: Rounded) -> None:
+        if not all_finite(rounded.values):
+            raise ConvergenceError(
+                f"exchange {self.seq}: a vector with entries that {rounded.form.name} cannot hold; "
+                f"{self.method.advice}"
+            )
 
     def _meant_for(self, to: frozenset[int]) -> frozenset[int]:
         """To whom an exchange speaks, if they are neighbors."""

@@ -30,11 +30,11 @@ class Ledger:
             self._exchanges += SENT
             self._deltas += reached
             self._payload_bytes += frame.payload_bytes * reached
-            if to is not None:
-                self._pass_over(to)
         else:
             self._exchanges += SKIPPED
             self._tokens += reached
+        if reached < self._edges and to is not None:
+            self._pass_over(self._exchanges[-1], to)
 
     def count_silence(self) -> None:
         """One exchange in which nothing leaves."""
@@ -56,30 +56,36 @@ class Ledger:
             report.age,
             self.compute,
             self.wait,
-            self._told() if self._passed_over else None,
+            self._each(SENT),
             quiet=len(self._exchanges) * self._edges - deltas - tokens,
             overdue=report.overdue,
             gap=report.gap,
             bound=report.bound,
+            tokens=self._each(SKIPPED),
         )
         self._clear()
         return record
 
-    def _pass_over(self, to: frozenset[int]) -> None:
+    def _pass_over(self, letter: str, to: frozenset[int]) -> None:
+        passed_over = self._passed_over.setdefault(letter, {})
         for j in self._neighbors:
             if j not in to:
-                self._passed_over[j] = self._passed_over.get(j, 0) + 1
+                passed_over[j] = passed_over.get(j, 0) + 1
 
-    def _told(self) -> list[int]:
-        """How many of the round's deltas went to each neighbor."""
-        deltas = self._exchanges.count(SENT)
-        return [deltas - self._passed_over.get(j, 0) for j in self._neighbors]
+    def _each(self, letter: str) -> list[int] | None:
+        """How many of the round's deltas, or tokens, went to each neighbor; None: all to all."""
+        passed_over = self._passed_over.get(letter)
+        if passed_over is None:
+            return None
+        sent = self._exchanges.count(letter)
+        return [sent - passed_over.get(j, 0) for j in self._neighbors]
 
     def _clear(self) -> None:
         self._exchanges = ""
         self._deltas = 0  # over directed edges
         self._tokens = 0
-        self._passed_over: dict[int, int] = {}  # by neighbor: deltas that went to others alone
+        # by letter and neighbor: frames that went to others alone
+        self._passed_over: dict[str, dict[int, int]] = {}
         self._payload_bytes = 0
         self._sent_bytes = 0
         self.compute = 0.0

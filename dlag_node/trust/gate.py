@@ -7,25 +7,21 @@ the event loop, without a thread. Until the gate is open, callers wait.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import struct
 from collections.abc import Callable
 from typing import Any
 
 import zmq
 
 from dlag_node.trust.door import Door
+from dlag_node.trust.monitor import ACCEPTED, FAILED, LISTENING, MADE, Ear, Monitor
 from dlag_node.trust.strangers import Strangers
 
 log = logging.getLogger(__name__)
 
 _ENDPOINT = "inproc://zeromq.zap.01"
 _VERSION = b"1.0"
-_LISTENING, _ACCEPTED = int(zmq.EVENT_LISTENING), int(zmq.EVENT_ACCEPTED)
-_FAILED = int(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
 _MENTIONED = 20  # strangers in the log; the others are counted
-_AT_ONCE = 64  # then the loop gets a turn
 
 
 class Gate:
@@ -38,12 +34,13 @@ class Gate:
         plain: zmq.Context[zmq.Socket[bytes]] = zmq.Context.shadow(context.underlying)
         self.strangers = Strangers(_MENTIONED)
         self.called: set[str] = set()  # endpoints: what fails there is no stranger's call
-        self._zap = plain.socket(zmq.REP)
-        self._zap.bind(_ENDPOINT)
-        self._monitor = plain.socket(zmq.PAIR)
-        self._watched: zmq.Socket[Any] | None = None
+        self.made: Callable[[str], None] = lambda _: None  # told of calls that came through
+        zap = plain.socket(zmq.REP)
+        zap.bind(_ENDPOINT)
+        self._context = context
+        self._zap = Ear(zap, self._answer)
+        self._monitor: Monitor | None = None
         self._admits: Callable[[bytes], bool] = lambda _: False
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._door: Door | None = None
         self._expected = 0
 
@@ -54,10 +51,7 @@ class Gate:
 
     def watch(self, opened: zmq.Socket[Any]) -> None:
         """Count the hand-shakes on this socket that never come to a key: before it is bound."""
-        address = f"inproc://hand-shakes-{id(self)}"
-        opened.monitor(address, _LISTENING | _ACCEPTED | _FAILED)
-        self._monitor.connect(address)
-        self._watched = opened
+        self._monitor = Monitor(self._context, opened, LISTENING | ACCEPTED | MADE | FAILED)
 
     def open(self, admits: Callable[[bytes], bool], *, expected: int) -> None:
         """Answer from now on; `admits` says whether a public key may come in.
@@ -66,32 +60,19 @@ class Gate:
         """
         self._admits = admits
         self._expected = expected
-        self._loop = asyncio.get_running_loop()
-        for opened, hear in ((self._zap, self._answer), (self._monitor, self._note)):
-            self._loop.add_reader(opened, self._drain, opened, hear)
-            self._drain(opened, hear)  # primes the descriptor, which tells of edges only
+        self._zap.listen()
+        if self._monitor is not None:
+            self._monitor.listen(self._note)
 
     def close(self) -> None:
         """Answer nobody any more; before the sockets that it guards are closed."""
         if self.refused:
             log.info("%d hand-shakes were refused", self.refused)
-        if self._watched is not None and not self._watched.closed:
-            self._watched.disable_monitor()
+        if self._monitor is not None:
+            self._monitor.close()
         if self._door is not None:
             self._door.close()
-        for opened in (self._zap, self._monitor):
-            if self._loop is not None:
-                self._loop.remove_reader(opened)
-            opened.close(0)
-        self._loop = None
-
-    def _drain(self, opened: zmq.Socket[bytes], hear: Callable[[zmq.Socket[bytes]], None]) -> None:
-        for _ in range(_AT_ONCE):
-            if opened.closed or not opened.poll(0):
-                return
-            hear(opened)
-        assert self._loop is not None
-        self._loop.call_soon(self._drain, opened, hear)
+        self._zap.close()
 
     def _answer(self, zap: zmq.Socket[bytes]) -> None:
         """One request: version, number, domain, address, routing id, mechanism, credentials."""
@@ -105,16 +86,15 @@ class Gate:
             self._refuse(peer, "which is not admitted")
         zap.send_multipart([_VERSION, number, *words])
 
-    def _note(self, monitor: zmq.Socket[bytes]) -> None:
-        """What became of a connection before it came to a key."""
-        word, where = monitor.recv_multipart()
-        event, value = struct.unpack("=HI", word)
-        endpoint = where.decode()
-        if event == _LISTENING:
+    def _note(self, event: int, value: int, endpoint: str) -> None:
+        """What became of a connection."""
+        if event == LISTENING:
             self._door = self._door or Door(value, expected=self._expected)
-        elif event == _ACCEPTED:
+        elif event == ACCEPTED:
             if self._door is not None:
                 self._door.accepted()
+        elif event == MADE:
+            self.made(endpoint)
         elif endpoint in self.called:
             log.debug("our call to %s failed: it is not whom we called, or it is gone", endpoint)
         else:

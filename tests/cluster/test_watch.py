@@ -190,6 +190,9 @@ def test_a_browser_replays_a_run_and_lights_the_edges_that_deltas_crossed(
             skipped = sum(each.skips + each.quiet for row in records for each in row[:k])
             assert number(browser, "sent") == sent
             assert number(browser, "always") == sent + skipped
+            tokens = sum(each.skips for row in records for each in row[:k])
+            assert text(browser, "skipped") == f"{tokens:,} + {skipped - tokens:,}"
+            assert text(browser, "wire") == "not counted"
         browser.execute_script("document.getElementById('speed').value = 50")
         browser.find_element(By.ID, "play").click()
         until(lambda: number(browser, "where") == 60, "the end of the replay")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dlag_lab.folder import RunFolder
 from dlag_lab.summary import bytes_always_sending, refreshed, summarise, theta_sha256
+from tests.cluster.meshes import finish
 from tests.lab.synthetic import GRADIENTS, HEADER, PAYLOAD, RATE, TOKEN, asked, period, write_run
 
 DEGREES = [2, 3, 3, 2, 3, 4, 4, 3, 3, 4, 4, 3, 2, 3, 3, 2]
@@ -122,6 +125,23 @@ def test_a_condition_that_one_worker_does_not_tell_is_nobodys(tmp_path: Path) ->
     assert summarise(result.run, result.records, result.trajectory)["slack_ratio"] == 2.0
     only_4 = replace(result.records, gap=np.where(np.arange(9)[:, None] == 4, 1.0, np.nan))
     assert summarise(result.run, only_4, result.trajectory)["slack_ratio"] is None
+
+
+def test_the_slack_of_a_simulated_run_is_that_of_its_files(tmp_path: Path) -> None:
+    finish("simulate", tmp_path / "run", method="dlag:promise=2", topology="grid:3x3", rounds=80)
+    lines = [
+        [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+        for path in sorted((tmp_path / "run" / "nodes").glob("*.jsonl"))
+    ]
+    ratios = []
+    for k in range(1, 80):
+        gaps, bounds = ([each[k].get(name) for each in lines] for name in ("gap", "bound"))
+        if None not in (*gaps, *bounds):
+            ratios.append(sum(gaps) / sum(bounds))
+    summary = RunFolder(tmp_path / "run").load().summary
+    assert summary["slack_ratio"] == (pytest.approx(max(ratios)) if ratios else None)
+    assert summary["overdue"] == sum(line.get("overdue", 0) for each in lines for line in each)
+    assert all(0 < ratio <= 1 for ratio in [summary["slack_ratio"]] if ratio is not None)
 
 
 @pytest.mark.parametrize("method", ["ssda", "tree"])

@@ -129,11 +129,13 @@ def parameters(name: str, problem: str) -> dict[str, st.SearchStrategy[object]]:
         "tau": powers(-2, 2),
         "mu": st.just("own"),
         "predict": st.just("linear"),
+        "promise": st.integers(1, 5),
     }
     channel = {
         "tau": powers(-2, 2) | st.just(0.0),
         "D": st.integers(1, 60),
         "predict": st.sampled_from(["none", "linear"]),
+        "promise": st.integers(0, 5),
         "form": st.sampled_from([*FORMS]),
     }
     penalty = {"c": powers(-6, 3) | st.sampled_from([0.0, "balanced"]), "tol": powers(-13, -1)}

@@ -17,7 +17,14 @@ from tests.methods.lazy_forms import Copies
 from tests.methods.matrix_form import Lazy, Shards
 
 
-def foretold(values: list[Array], slope: Array, R: int, right: Callable[[int], float]) -> int:
+def foretold(
+    values: list[Array],
+    slope: Array,
+    R: int,
+    right: Callable[[int], float],
+    *,
+    fading: float,
+) -> int:
     """For how long the line from the last value keeps to the copy's, both being there now.
 
     `right(j)` is the lazy condition's right-hand side in j exchanges.
@@ -27,7 +34,7 @@ def foretold(values: list[Array], slope: Array, R: int, right: Callable[[int], f
     V = np.array(values)
     u = V[-1] - V[-2]
     second = np.linalg.norm(np.diff(V, 2, axis=0), axis=1)[::-1]
-    A = max(0.9**past * a for past, a in enumerate(second))
+    A = max(fading**past * a for past, a in enumerate(second))
     near = [
         np.linalg.norm(j * (slope - u)) + A * j * (j + 1) / 2 <= np.sqrt(right(j))
         for j in range(1, R + 1)
@@ -65,7 +72,7 @@ class PromisedCopies(Copies):
             if self._linear and len(self._told[i]) == 2:
                 (k0, v0), (k1, v1) = self._told[i]
                 slope = (v1 - v0) / (k1 - k0)
-            self._left[i] = foretold(self._values[i], slope, self._R, right)
+            self._left[i] = foretold(self._values[i], slope, self._R, right, fading=0.8)
         return True
 
 
@@ -113,7 +120,7 @@ def global_form(
             def right(j: int, i: int = i) -> float:
                 return lazy.right([*moved[i], *[0.0] * j], mu_min)
 
-            left[i] = foretold([each[i] for each in thetas], slope[i], R, right)
+            left[i] = foretold([each[i] for each in thetas], slope[i], R, right, fading=0.9)
             if k >= 2 and not promised.linear:
                 left[i] = max(left[i], min(R, safe[i]))
         y_next = x - mixing @ hat / beta

@@ -47,6 +47,20 @@ def test_an_iterate_that_is_not_finite_ends_with_an_error_and_no_warning(
         simulate(plan, 50)
 
 
+def test_a_vector_that_its_form_cannot_hold_ends_with_what_to_change(tmp_path: Path) -> None:
+    # the third of ten local steps a hundred times too long passes float32's largest number while
+    # the guard still learns what is usual
+    plan = small_plan(
+        tmp_path,
+        "lazy-exact-diffusion:alpha_L=100,local=3,form=f4",
+        topology="path:2",
+        shards="even",
+        samples="1 1:1.257302210933933\n-1 1:-1.3210486329130189\n",
+    )
+    with pytest.raises(ConvergenceError, match=r"exchange \d+: .* f4 .* lower"):
+        simulate(plan, 50)
+
+
 @pytest.mark.parametrize("method", ["ssda", "dlag"])
 def test_a_worker_that_waits_long_for_the_first_news_is_not_taken_for_diverging(
     method: str, tmp_path: Path

@@ -40,7 +40,7 @@ class Bounds:
 
 def promised(values: list[Array], rule: Bounds, *, longest: int = 9, safe: int = 0) -> int:
     """r of a delta that tells the last of these values, to a copy without a slope."""
-    promises = Promises(DIM, longest, safe=safe)
+    promises = Promises(DIM, longest, fading=0.9, safe=safe)
     last = np.zeros(DIM)
     for v in values:
         promises.follow(v - last)
@@ -95,6 +95,12 @@ def test_numbers_that_went_bad_promise_nothing(bad: float) -> None:
     assert promised(line(0.0, 1.0, 2.0), Bounds(*[np.nan] * 10)) == 0
 
 
+def test_who_is_strict_promises_nothing() -> None:
+    rule = Bounds(*[36.0] * 10)
+    rule.strict = True
+    assert promised(line(0.0, 1.0, 2.0), rule, safe=3) == 0
+
+
 def test_a_safe_length_needs_no_forecast_and_stays_below_R() -> None:
     values = line(0.0, 1.0, 1e6)
     assert promised(values, Bounds(*[0.0] * 10), safe=3) == 3
@@ -103,7 +109,7 @@ def test_a_safe_length_needs_no_forecast_and_stays_below_R() -> None:
 
 
 def lazy_channel(rule: Rule, longest: int, *, predict: str = "none", form: str = WHOLE) -> Channel:
-    promises = Promises(DIM, longest)
+    promises = Promises(DIM, longest, fading=rule.FADING)
     return Channel(DIM, HOOD, rule=rule, promises=promises, how=channel_form(predict, form))
 
 

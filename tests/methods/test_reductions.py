@@ -24,11 +24,12 @@ def assert_same_run(one: Run, other: Run) -> None:
 
 
 @pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("R", [0, 2])
 @pytest.mark.parametrize(("lazy", "plain"), [("dlag", "ssda"), ("mdlag", "msda")])
 def test_without_gamma_and_c_the_lazy_method_is_the_plain_one_bit_for_bit(
-    lazy: str, plain: str, inner: str
+    lazy: str, plain: str, R: int, inner: str
 ) -> None:
-    one = simulate(heart_plan(f"{lazy}:gamma=0,c=0,D=4,{inner}"), 12)
+    one = simulate(heart_plan(f"{lazy}:gamma=0,c=0,D=4,promise={R},{inner}"), 12)
     other = simulate(heart_plan(f"{plain}:{inner}"), 12)
     assert_same_run(one, other)
     assert one.messages() == other.messages() == 12 * 80 * (4 if plain == "msda" else 1)

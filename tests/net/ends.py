@@ -12,7 +12,7 @@ import zmq.asyncio
 from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
 from dlag_node.net.router import Router
-from dlag_node.net.sockets import Socket
+from dlag_node.net.sockets import HEARTBEAT, Socket
 from dlag_node.rounds import Outgoing
 from dlag_node.trust.curve import call_with
 from dlag_node.trust.keys import KeyPair
@@ -38,9 +38,13 @@ class Street:
         self._context = zmq.asyncio.Context()
 
     def end(
-        self, node: int, address: str = "tcp://127.0.0.1:*", keys: KeyPair | None = None
+        self,
+        node: int,
+        address: str = "tcp://127.0.0.1:*",
+        keys: KeyPair | None = None,
+        heartbeat: float = HEARTBEAT,
     ) -> End:
-        self.ends.append(End(self, node, address, keys))
+        self.ends.append(End(self, node, address, keys, heartbeat))
         return self.ends[-1]
 
     def stranger(
@@ -83,12 +87,14 @@ class Street:
 class End:
     """One node's links, and all that came through them."""
 
-    def __init__(self, street: Street, node: int, address: str, keys: KeyPair | None) -> None:
+    def __init__(
+        self, street: Street, node: int, address: str, keys: KeyPair | None, heartbeat: float
+    ) -> None:
         self.keys = keys
         self._street = street
         self._context: zmq.Context[Socket] = zmq.Context()
         self.node = node
-        self.router = Router(self._context, address, limit=LIMIT, keys=keys)
+        self.router = Router(self._context, address, limit=LIMIT, keys=keys, heartbeat=heartbeat)
         self.seq = 0
         self.frames: list[tuple[int, Frame]] = []
         self.openings: list[tuple[int, int]] = []
@@ -117,6 +123,7 @@ class End:
         self._watched = [self.router.socket.fileno()]
         for descriptor in self._watched:
             asyncio.get_running_loop().add_reader(descriptor, self.pump)
+        self.router.woken = self.pump
         self.pump()  # primes the descriptors: they tell of edges only
 
     def frame(self, neighbor: int, frame: RoundFrame) -> None:

@@ -1,8 +1,8 @@
 """A network in memory: transports that behave as ZeroMQ's do, and letters that tests may lose.
 
 A connection keeps its order. What was sent waits until the test delivers it; a connection that the
-test breaks loses what is under way, and its caller makes it again by itself, as libzmq does, which
-the called end can only tell from a new route.
+test breaks loses what is under way, and its caller makes it again by itself, as libzmq does, once
+somebody listens there: the caller is told of that, the called end can only tell from a new route.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class Connection:
     endpoint: str
     answering: MemoryTransport | None = None  # who listens there, once something has arrived
     answer_route: bytes = b""  # as that one has it
+    broken: bool = False  # until somebody listens there again
 
 
 @dataclass(eq=False)
@@ -52,6 +53,8 @@ class Post:
         """A transport at this address, or at one that nobody had before."""
         transport = MemoryTransport(self, address or f"tcp://127.0.0.1:{next(self._ports)}")
         self.listening[transport.address] = transport
+        for caller in self.listening.values():
+            caller.call_again()
         return transport
 
     def oldest(self, letter: Letter) -> Letter:
@@ -100,6 +103,7 @@ class MemoryTransport:
         self.address = address
         self.refused = 0
         self.inbox: deque[tuple[bytes, bytes]] = deque()
+        self.remade: deque[bytes] = deque()
         self.called: dict[bytes, Connection] = {}
         self.answered: dict[bytes, Connection] = {}
         self._post = post
@@ -140,4 +144,12 @@ class MemoryTransport:
         }
         for route, each in self.called.items():
             if {self.address, each.endpoint} == ends:
-                self.called[route] = Connection(self, route, each.endpoint)
+                self.called[route] = Connection(self, route, each.endpoint, broken=True)
+        self.call_again()
+
+    def call_again(self) -> None:
+        """Broken connections are made again where somebody listens."""
+        for route, each in self.called.items():
+            if each.broken and each.endpoint in self._post.listening:
+                each.broken = False
+                self.remade.append(route)

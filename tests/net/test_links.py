@@ -325,18 +325,15 @@ async def test_the_last_words_of_one_that_is_gone_are_heard(street: Street) -> N
     assert low.links.refused == 0
 
 
-async def test_a_listener_that_comes_back_asks_who_calls(street: Street) -> None:
+async def test_a_listener_that_comes_back_is_greeted_by_who_called_it(street: Street) -> None:
     low, high = await pair(street)
     address = low.router.address
     low.close()
     again = street.end(0, address)
     again.seq, high.seq = 7, 8
     await again.open([1])
-    # the caller does not know yet: it goes on sending, as a node at the barrier does
-    await street.until(
-        lambda: not again.links.down and high.openings[-1] == (0, 7),
-        nudge=lambda: high.links.send(0, Need(8)),
-    )
+    # nobody says anything: it is the caller that hears of its connection's being a new one
+    await street.until(lambda: not again.links.down and high.openings[-1] == (0, 7))
     assert again.openings[0] == (1, 8)
     high.say(Skip(8))
     await street.until(lambda: (1, Skip(8)) in again.frames)
@@ -463,11 +460,7 @@ async def test_somebody_else_at_a_neighbors_old_address_is_not_taken_for_it(
     low.close()
     other = street.end(1, address)
     await other.open([high])  # it waits for node 2's call
-    nudged = street.until(
-        lambda: other.openings != [],
-        nudge=lambda: high.links.send(0, Need(0)),
-    )
-    await nudged  # "who?", and node 2 says hello to what it takes for node 0
+    await street.until(lambda: other.openings != [])  # node 2 says hello to what it takes for 0
     other.say(Skip(0))
     await street.until(lambda: high.links.refused >= 2)
     assert heard(high, 0) == []

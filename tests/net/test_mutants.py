@@ -58,9 +58,25 @@ MUTANTS = {
     "stops are announced in frames that are known": ("self.course.meet(words.need)", "pass"),
     "the first round does not wait for links": ("if self.begun or not self._down:", "if True:"),
     "a lost link is not noted": ("self._down.add(neighbor)", "pass"),
-    "nobody asks": ("self._orders.append(Ask(neighbor, self.engine.seq))", "pass"),
+    "nobody asks": (
+        "if neighbor in self._down or neighbor in asked:",
+        "if neighbor in self._down:",
+    ),
+    "nobody says hello again": (
+        "if neighbor in self._down or neighbor in asked:",
+        "if neighbor in asked:",
+    ),
+    "who waits asks at once": ("if waited >= self._need_after else", "if True else"),
+    "who waits asks again and again": ("- self._down - self._asked if", "- self._down if"),
+    "who has asked once asks nobody any more": ("self._asked.clear()", "pass"),
+    "a link that is up again is not asked": ("self._asked.discard(neighbor)", "pass"),
+    "who has asked once is patient for ever": (
+        "self._need_after = NEED_AFTER\n            self._asked",
+        "self._asked",
+    ),
+    "nobody wakes to ask": ("pause = min(pause, max(self._need_after - waited, ", "max((0, "),
     "pauses grow for ever": (
-        "self._moved_at = now\n        self._need_after = NEED_AFTER",
+        "self._moved_at = now\n        self._look_after = LOOK_AFTER",
         "self._moved_at = now",
     ),
     "waiting is counted from the begin": (

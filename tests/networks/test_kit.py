@@ -34,8 +34,7 @@ BOSS_FLAGS = ["--data=nodes", "--topology=grid:5x5", "--scale=standard", "--inte
 HEADERS = 14 + 20 + 32  # of a packet: Ethernet, IPv4, TCP with timestamps
 HELLO = 130  # bytes, or Welcome; Done, Need and their like are shorter
 CONTROL_FRAMES = 3  # a link and direction: Hello or Welcome, Done, and one more
-NEED = 5  # bytes, or fewer
-NEEDS = 4  # a second and link at most: who waits for a busy machine asks after 250 ms
+HEARTBEAT = 10  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Framing:
 
     frame: int
     opening: int  # of a link, the larger direction
-    second: int  # heartbeats of a link
+    heartbeat: int  # of a link, the larger direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def locked(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ended:  #
         fleet.provide(NAMES, [*BOSS_FLAGS, "--tol=1e-9"], ["--scale=standard"], keys=True)
         files = [_files(each) for each in (fleet.boss, *fleet.hosts)]
         outcome = fleet.run(keys=True)
-    return Ended("tree, keys", outcome, Framing(35, 567, 82), 1e-7, files, [])
+    return Ended("tree, keys", outcome, Framing(35, 567, 42), 1e-7, files, [])
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +86,7 @@ def clear(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ended:  # 
             _say(text, fleet.hosts[9], fleet.boss, "10.78.255.254")
         finally:
             streams = capture.end()
-    return Ended("lazy-extra, clear", outcome, Framing(2, 107, 16), 1e-8, files, streams)
+    return Ended("lazy-extra, clear", outcome, Framing(2, 107, 9), 1e-8, files, streams)
 
 
 @pytest.fixture(params=["locked", "clear"])
@@ -147,8 +146,8 @@ def test_the_kernel_counted_what_the_ledgers_did_and_little_beside(ended: Ended)
         claimed = octets[-1] + ended.framing.frame * frames[-1]
         control = CONTROL_FRAMES * (ended.framing.frame + HELLO)
         seconds = _seconds(ended.outcome.logs[node])
-        steady = ended.framing.second + NEEDS * (ended.framing.frame + NEED)
-        beside = ended.framing.opening + control + steady * seconds
+        steady = ended.framing.heartbeat * (seconds // HEARTBEAT + 1)
+        beside = ended.framing.opening + control + steady
         seen = written(ended.outcome.mesh[node])
         assert claimed < seen < 1.02 * claimed + links[node] * beside
     print(f"\n{ended.name}: {len(ended.outcome.records[0])} rounds")

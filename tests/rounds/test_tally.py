@@ -13,10 +13,11 @@ import pytest
 from dlag_lab.folder import RunFolder
 from dlag_node.methods.flow import EVERYBODY_SPEAKS, Exchange, Flow, RoundReport
 from dlag_node.rounds import Engine, RoundEnded
+from dlag_node.rounds.ledger import Ledger
 from dlag_node.rounds.record import QUIET, SENT, SKIPPED, Record
 from dlag_node.rounds.tally import Tally
 from dlag_node.wire.codec import Codec
-from dlag_node.wire.frames import Skip
+from dlag_node.wire.frames import Delta, Skip
 from tests.cluster.meshes import finish
 
 
@@ -30,6 +31,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def test_deltas_to_each_neighbor_add_up_to_the_rounds_deltas(run: Path) -> None:
     folder = RunFolder(run)
     edges = {(i, j) for edge in folder.load().edges for i, j in (edge, edge[::-1])}
+    quiet = 0
     for node in range(6):
         neighbors = sorted(j for i, j in edges if i == node)
         tally = Tally(neighbors)
@@ -45,9 +47,11 @@ def test_deltas_to_each_neighbor_add_up_to_the_rounds_deltas(run: Path) -> None:
         assert sum(tally.tokens_to) == tally.tokens == sum(each.skips for each in records)
         assert sum(tally.quiet_to) == tally.quiet == sum(each.quiet for each in records)
         assert sum(tally.withheld) == tally.tokens + tally.quiet
+        quiet += tally.quiet
         assert tally.sent_bytes == sum(each.sent_bytes for each in records)
         assert tally.residual == records[-1].step
         assert tally.age == records[-1].age
+    assert (quiet > 0) == (folder.load().method in ("tree", "adfs"))
 
 
 def test_a_tree_tells_its_own_edges_only(tmp_path: Path) -> None:
@@ -113,6 +117,23 @@ def test_every_neighbor_gets_a_delta_a_token_or_nothing(
     assert (tally.deltas, tally.tokens, tally.quiet) == tuple(2 * sum(each) for each in kinds)
 
 
+def test_a_ledger_tells_who_got_which_kind() -> None:
+    ledger = Ledger(0, [1, 4, 7])
+    vector = np.zeros(2)
+    vector.flags.writeable = False
+    ledger.count(Delta(0, vector), b"12345", frozenset({1, 4}))
+    ledger.count(Skip(1), b"12", frozenset({4}))
+    ledger.count(Skip(2), b"12", None)
+    ledger.count_silence()
+    record = ledger.close(0, RoundReport(gradients=0, step=0.0, age=0, overdue=1))
+    assert (record.exchanges, record.deltas, record.skips, record.quiet) == ("Dssq", 2, 4, 6)
+    assert record.by_neighbor(3) == ([1, 1, 0], [1, 2, 1], [2, 1, 3])
+    assert (record.sent_bytes, record.overdue) == (5 * 2 + 2 * 4, 1)
+    ledger.count(Skip(4), b"12", None)
+    plain = ledger.close(1, RoundReport(gradients=0, step=0.0, age=0))
+    assert (plain.told, plain.tokens, plain.quiet) == (None, None, 0)
+
+
 def test_the_letters_are_those_of_the_protocol() -> None:
     assert (SENT, SKIPPED, QUIET) == ("D", "s", "q")
 
@@ -133,6 +154,7 @@ class Silent:
     advice = ""
     schedule = EVERYBODY_SPEAKS
     STATE = ()
+    schedule = EVERYBODY_SPEAKS
 
     def round(self) -> Flow[RoundReport]:
         yield Exchange(None)

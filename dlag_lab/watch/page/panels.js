@@ -61,7 +61,7 @@ export class Panels {
     $("sent-bar").style.width = `${always ? 100 * picture.deltas / always : 0}%`;
     $("token-bar").style.width = `${always ? 100 * picture.tokens / always : 0}%`;
     $("always").textContent = count(always);
-    $("skipped").textContent = `${count(picture.tokens)}, ${count(picture.quiet)}`;
+    $("skipped").textContent = `${count(picture.tokens)} + ${count(picture.quiet)}`;
     $("bytes").textContent = bytes(picture.sent_bytes);
     const each = picture.deltas ? picture.payload_bytes / picture.deltas : 0;
     $("payload").textContent = `${bytes(picture.payload_bytes)}, ${bytes(Math.round(each * always))}`;
