@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from coordinator.plan import Plan
 from dlag_lab.referee import Judge
 from dlag_lab.workers import Workers
+from dlag_node.errors import LocalProtocolError
 from dlag_node.rounds import Engine, Outgoing, RoundEnded
 from dlag_node.rounds.course import Course
 from dlag_node.rounds.leaving import model_of, model_path
@@ -84,10 +85,12 @@ class Simulator:
                 for course in self._courses:
                     course.horizon = referee.horizon
                 self._events.extend(range(len(self.engines)))
+                stuck = True
                 while self._events:
                     engine = self._step()
                     if engine is None:
                         continue
+                    stuck = False
                     recorder = recorders[engine.node]
                     if recorder is not None and engine.last_record is not None:
                         record = replace(engine.last_record, wait=0.0)  # here nobody waits
@@ -98,6 +101,9 @@ class Simulator:
                     if records is not None:
                         self._leave_models(records)
                     return [engine.method.theta for engine in self.engines]
+                if stuck:
+                    rounds = [engine.rounds for engine in self.engines]
+                    raise LocalProtocolError(f"after rounds {rounds} nobody can go on")
         finally:
             for recorder in recorders:
                 if recorder is not None:

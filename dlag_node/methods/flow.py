@@ -55,8 +55,9 @@ class Schedule:
     A neighbor is silent unannounced for `longest` exchanges of a vector at most, and the vector's
     exchanges are `stride` apart: as many as a round has, at least. `partners` are those neighbors
     with whom worker i exchanges something, both ways, in every round in which it does with any of
-    them, and over whom words on stopping travel: None, all of them. They cross an edge within `hop`
-    such rounds, and the graph that partners make has this `diameter` (None: it is the whole graph).
+    them, and over whom words on stopping travel: None, all of them, in the rounds in which there is
+    an exchange where everybody is due. They cross an edge within `hop` such rounds, and the graph
+    that partners make has this `diameter` (None: it is the whole graph).
     """
 
     longest: int = 0  # R: the longest promise

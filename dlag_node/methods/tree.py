@@ -245,10 +245,14 @@ class TreeDescent:
 def _schedule(depth: int, partners: frozenset[int]) -> Schedule:
     """A parent and a child wait for each other in every round, once each way.
 
-    So one is less than a round of 2 depth exchanges ahead of the other, and of 3 depth in the first
-    round. Words on stopping travel over the tree, which is 2 depth wide at most.
+    So one is less than 3 depth exchanges ahead of the other. Neighbors in the graph that exchange
+    nothing are further apart, and must be answered, too, when they say where they are: worker i
+    leaves a round when the root has heard of all, so that worker j is past its turn up in it, in
+    exchange depth - level_j of the two last ways; and i waits for its parent's word in exchange
+    depth + level_i - 1 of the next 2 depth. That is at most 4 depth - 1 further on. Words on
+    stopping travel over the tree, which is 2 depth wide at most.
     """
-    return Schedule(stride=2 * depth, lead=3 * depth, partners=partners, diameter=2 * depth)
+    return Schedule(stride=2 * depth, lead=4 * depth - 1, partners=partners, diameter=2 * depth)
 
 
 def _first_step(everyone: Everyone) -> float:

@@ -61,7 +61,8 @@ class Barrier:
         if slot is None or neighbor not in self.window.known:
             self.window.refuse(neighbor, frame, self.seq)
             # a repeat, or, after a crash of ours, one from before it that speaks of what is to come
-            self._note(neighbor, frame)
+            if frame.promise:
+                self._note(neighbor, self._promised(neighbor, frame))
             return False
         if neighbor in slot:
             return False
@@ -69,14 +70,15 @@ class Barrier:
             raise RemoteProtocolError(
                 f"neighbor {neighbor} sent exchange {frame.seq}, in which it had promised silence"
             )
+        promised = self._promised(neighbor, frame) if frame.promise else None
         if slot is self._now:
             if self._due is not None and neighbor not in self._due:
                 raise self._unexpected(neighbor)
             self.lacking -= 1
             self.latest = neighbor
         slot[neighbor] = frame
-        if frame.promise:
-            self._note(neighbor, frame)
+        if promised:
+            self._note(neighbor, promised)
         return True
 
     def words(self) -> dict[int, int]:
@@ -99,17 +101,19 @@ class Barrier:
         self._due = None
         return inbox
 
-    def _note(self, neighbor: int, frame: RoundFrame) -> None:
-        """Take a neighbor at its word: for what its frame covers nobody waits."""
-        if not frame.promise:
-            return
-        for seq in self.window.covered(frame):
-            if seq < self.seq:
-                continue
+    def _promised(self, neighbor: int, frame: RoundFrame) -> list[int]:
+        """The exchanges to come that a frame covers; refused if it has sent one of them."""
+        promised = [seq for seq in self.window.covered(frame) if seq >= self.seq]
+        for seq in promised:
             if neighbor in self._held.get(seq, ()):
                 raise RemoteProtocolError(
                     f"neighbor {neighbor} promised silence in exchange {seq}, which it has sent"
                 )
+        return promised
+
+    def _note(self, neighbor: int, promised: list[int]) -> None:
+        """Take a neighbor at its word: in these exchanges nobody waits for it."""
+        for seq in promised:
             quiet = self._quiet.setdefault(seq, set())
             if neighbor not in quiet:
                 quiet.add(neighbor)

@@ -12,14 +12,15 @@ class Talk:
 
     A word goes into the first frame of a round to each neighbor, and is heard over the round's
     exchanges with the `partners`: those over whom words travel, None for every neighbor. A partner
-    that was silent all round, as it had promised, tells 0. A round in which not every partner was
-    due brings no news: it does not count.
+    that was silent all round, as it had promised, tells 0. A round brings news if all partners were
+    due in it, and, where these are all neighbors, at once; any other does not count. The same
+    rounds must count everywhere, and one with few neighbors may have heard each of them by chance.
     """
 
     def __init__(self, window: Window, partners: frozenset[int] | None) -> None:
         self.all_due = False  # something was due from every neighbor in an exchange of this round
         self._all = window.known
-        self._partners = window.known if partners is None else partners
+        self._partners = partners
         self._due = _NOBODY
         self._told = _NOBODY
         self._heard: dict[int, int] = {}
@@ -42,8 +43,9 @@ class Talk:
 
     def close(self) -> list[int] | None:
         """The end of a round: what each partner told in it; None if the round brought no news."""
-        news = self.all_due or (self._due and self._due >= self._partners)
-        heard = [self._heard.get(j, 0) for j in self._partners] if news else None
+        partners = self._all if self._partners is None else self._partners
+        news = self.all_due or (self._partners and self._due >= self._partners)
+        heard = [self._heard.get(j, 0) for j in partners] if news else None
         self.all_due = False
         self._due = self._told = _NOBODY
         if self._heard:

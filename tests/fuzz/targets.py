@@ -65,6 +65,7 @@ def codec(raw: bytes) -> None:
     if isinstance(frame, Delta):
         assert isinstance(again, Delta)
         assert again.vector.tobytes() == frame.vector.tobytes()
+        assert (again.word, again.promise) == (frame.word, frame.promise)
     else:
         assert again == frame
 
@@ -176,9 +177,10 @@ def seeds() -> Iterator[bytes]:
     hello = Hello(PROTOCOL, RUN, CONFIG, CALLER, 0, 0, "tcp://127.0.0.1:5")
     vector = np.array([1.0, -2.5, 3e-9])
     frames: list[Frame] = [Delta(7, vector), Skip(300), hello, replace(hello, node=CALLED)]
+    frames += [Delta(7, vector, promise=2), Delta(7, vector, word=-3, promise=3)]
     frames += [Need(1), Who(), Refuse("no"), Done(9), Abort("ended")]
     raws = [CODEC.encode(frame) for frame in frames]
-    raws += [_rounded(code) for code in FORM_OF_CODE]
+    raws += [_rounded(code, *promise) for code in FORM_OF_CODE for promise in ((), (2,))]
     for raw in raws:
         yield b"\0" + raw
         for who in (0, 0x20, 0x40, 0x60, 0x90, 0xC0):
@@ -198,7 +200,8 @@ class Remembering(Scripted):
         super().__init__([[1.0]])
 
 
-def _rounded(code: int) -> bytes:
-    size = FORM_OF_CODE[code].size(DIM)
-    raw: bytes = msgpack.packb([Delta.ROUNDED_CODE, 7, code, random.Random(1).randbytes(size)])
+def _rounded(code: int, *promise: int) -> bytes:
+    kind = Delta.ROUNDED_PROMISING_CODE if promise else Delta.ROUNDED_CODE
+    body = random.Random(1).randbytes(FORM_OF_CODE[code].size(DIM))
+    raw: bytes = msgpack.packb([kind, 7, code, body, *promise])
     return raw

@@ -20,7 +20,7 @@ from dlag_node.problems import Problem
 from dlag_node.rounds import Engine
 from dlag_node.solvers.subproblem import Subproblem
 from tests.methods.plans import small_plan
-from tests.rounds.test_adversary import run_in_order
+from tests.rounds.meshes import run_in_order
 
 # What the state test must try beside every method's defaults: parts with other streams or memories.
 VARIANTS = (

@@ -34,7 +34,7 @@ from dlag_node.rounds.stopping import Stopping
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
 from tests.net.post import Post
-from tests.rounds.crashes import DIM, Wanderer, owner_of
+from tests.rounds.crashes import DIM, Habits, Wanderer, owner_of
 
 FOREVER = 1e9  # seconds
 TIMEOUT = 1_000.0
@@ -169,7 +169,7 @@ class MemoryMesh:
     def __init__(
         self,
         neighbors: Sequence[Sequence[int]],
-        counts: Sequence[int],
+        habits: Habits | Sequence[int],
         *,
         every: Sequence[int] | None = None,
         kind: type[NodeState] = NodeState,
@@ -178,7 +178,8 @@ class MemoryMesh:
         method: Callable[[int], Method] | None = None,
     ) -> None:
         self.neighbors = [sorted(each) for each in neighbors]
-        self.counts, self.rounds = counts, len(counts)
+        self.habits = habits if isinstance(habits, Habits) else Habits(tuple(habits))
+        self.rounds = len(self.habits.counts)
         self.every = every or [0] * len(neighbors)
         self.kind, self.timeout, self.watched = kind, timeout, watched
         self.now = 0.0
@@ -186,7 +187,7 @@ class MemoryMesh:
         self.control: Counter[str] = Counter()  # frames that are none of a round's, by kind
         graph = nx.Graph([(i, j) for i, js in enumerate(neighbors) for j in js])
         self._diameter = nx.diameter(graph) if len(neighbors) > 1 else 0
-        self._method = method or (lambda i: Wanderer(i, self.neighbors[i], counts))
+        self._method = method or (lambda i: Wanderer(i, self.neighbors[i], self.habits))
         self.disks = [Disk() for _ in neighbors]
         self.addresses: dict[int, str] = {}
         self.nodes = []
@@ -197,12 +198,13 @@ class MemoryMesh:
             node.call()
 
     def engine(self, node: int) -> Engine:
+        method = self._method(node)
         return Engine(
-            self._method(node),
+            method,
             node=node,
             neighbors=self.neighbors[node],
             codec=Codec(DIM),
-            stopping=Stopping(self._diameter),
+            stopping=Stopping(self._diameter, hop=method.schedule.hop),
             clock=lambda: self.now,
         )
 

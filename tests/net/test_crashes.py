@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from dlag_node.net.node_state import NodeState
-from dlag_node.rounds import Engine
-from dlag_node.wire.codec import Codec
 from tests.net.memory_mesh import MemoryMesh, Stuck
-from tests.rounds.crashes import DIM, Wanderer
-from tests.rounds.test_adversary import Edge, run_in_order
+from tests.rounds.crashes import wandering
+from tests.rounds.meshes import Edge, run_in_order
 
 
 class Crashing(RuleBasedStateMachine):
@@ -108,10 +106,7 @@ class Crashing(RuleBasedStateMachine):
 
 def history_of(neighbors: list[list[int]], counts: list[int]) -> list[list[bytes]]:
     """Everybody's theta after each round, without a stop or a crash."""
-    engines = [
-        Engine(Wanderer(i, js, counts), node=i, neighbors=js, codec=Codec(DIM))
-        for i, js in enumerate(neighbors)
-    ]
+    engines = [wandering(i, js, counts) for i, js in enumerate(neighbors)]
     history = []
     for k in range(len(counts) + 1):
         run_in_order(engines, k)

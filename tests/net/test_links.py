@@ -20,8 +20,8 @@ from dlag_node.errors import RemoteProtocolError
 from dlag_node.rounds import Engine, Outgoing
 from dlag_node.wire import PROTOCOL, Abort, Delta, Frame, Hello, Need, Refuse, Skip, Welcome, Who
 from tests.net.ends import CODEC, CONFIG, DEADLINE, DIM, LIMIT, RUN, End, Street, hello
-from tests.rounds.scripts import Mixing
-from tests.rounds.test_adversary import engines_on, run_in_order
+from tests.rounds.crashes import Wanderer, wandering
+from tests.rounds.meshes import engines_on, run_in_order
 
 
 @pytest_asyncio.fixture
@@ -229,7 +229,7 @@ async def test_a_neighbor_that_the_engine_refuses_is_dropped_and_the_link_stays(
     street: Street,
 ) -> None:
     low, high = await pair(street)
-    engine = Engine(Mixing(0, [1]), node=0, neighbors=[1], codec=CODEC)
+    engine = wandering(0, [1], [1])
     low.deliver = engine.deliver  # type: ignore[assignment]
     for seq in (5, 0):
         high.say(Skip(seq))
@@ -375,14 +375,14 @@ async def test_engines_over_links_equal_the_run_in_order_whatever_is_replayed(
 
     def replay(end: End, engine: Engine) -> None:
         with suppress(RemoteProtocolError):  # nothing before the first frame
-            for kept in reversed(engine.frames_from(max(0, engine.seq - 1))):
-                for j in engine.barrier.neighbors:
-                    end.links.resend(j, kept.raw_for(j))
+            for j in engine.barrier.neighbors:
+                for kept in reversed(engine.frames_from(j, max(0, engine.seq - 1))):
+                    end.links.resend(j, kept.raw)
 
     await street.until(move)
     for engine, other in zip(engines, reference, strict=True):
-        assert isinstance(engine.method, Mixing)
-        assert isinstance(other.method, Mixing)
+        assert isinstance(engine.method, Wanderer)
+        assert isinstance(other.method, Wanderer)
         assert engine.method.heard == other.method.heard
         assert np.array_equal(engine.method.theta, other.method.theta)
     assert all(end.links.refused == 0 for end in ends)

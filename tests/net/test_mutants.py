@@ -47,7 +47,10 @@ MUTANTS = {
         "self.engine.rounds % self._checkpoint == 0",
         "False",
     ),
-    "nobody answers who asks": ("for outgoing in self.engine.frames_from(need):", "for _ in ():"),
+    "nobody answers who asks": (
+        "for outgoing in self.engine.frames_from(neighbor, need):",
+        "for _ in ():",
+    ),
     "hello is not answered": (
         "self._answer(neighbor, words.need)",
         "pass",
@@ -160,7 +163,7 @@ MUTANTS = {
     ),
     "rounds are not noted": (
         "self._orders.append(result)  # to be sent",
-        "type(result) is Outgoing and self._orders.append(result)  # to be sent",
+        "type(result) is RoundEnded or self._orders.append(result)  # to be sent",
     ),
     "nothing wakes it again": (
         "self._orders.append(WakeAt(now + pause))",

@@ -13,7 +13,7 @@ import pytest
 import zmq
 
 from dlag_node.errors import RunAborted
-from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Exchange, Flow, RoundReport
 from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
 from dlag_node.net.node_state import NodeState
@@ -33,6 +33,7 @@ class Counting:
     def __init__(self, work: object = None) -> None:
         self.theta = np.zeros(DIM)
         self.width = DIM
+        self.schedule = EVERYBODY_SPEAKS
         self.parameters: dict[str, float | int | str] = {}
         self.heard: list[float] = []
         self.threads: list[int] = []

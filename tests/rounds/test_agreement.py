@@ -35,8 +35,7 @@ def run(
         words = [node.word for node in nodes]
         for i, node in enumerate(nodes):
             if stopped[i] is None:
-                node.hear(words[j] for j in graph.neighbors(i))
-                node.close(calm=row[i])
+                node.close([words[j] for j in graph.neighbors(i)], calm=row[i])
                 if node.over:
                     stopped[i] = k
         for i, why in requests.get(k, []):
@@ -117,17 +116,16 @@ def test_a_word_is_small(T: int) -> None:
     left = []
     while not node.over:
         left.append(node.word)
-        node.hear([0])
-        node.close(calm=False)
+        node.close([0], calm=False)
     assert len(set(left)) == T
     assert left[-1] == -3  # one round is left, and why
 
 
-def test_a_round_without_an_exchange_is_not_counted() -> None:
+def test_a_round_without_news_is_not_counted() -> None:
     node = Agreement(2)
     node.announce("asked")
     for _ in range(5):
-        node.close(calm=True)
+        node.close(None, calm=True)
     assert not node.over
 
 

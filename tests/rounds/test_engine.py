@@ -11,7 +11,7 @@ import pytest
 
 from dlag_node.errors import LocalProtocolError, RemoteProtocolError
 from dlag_node.methods.flow import Exchange, Flow, RoundReport
-from dlag_node.rounds import Engine, Outgoing, Record, RoundEnded
+from dlag_node.rounds import Engine, Outgoing, Record, RoundEnded, Silence
 from dlag_node.wire import Delta, Skip
 from dlag_node.wire.codec import Codec
 from tests.rounds.scripts import DIM, Script, Scripted
@@ -174,50 +174,51 @@ class Whisper(Scripted):
         return RoundReport(gradients=0, step=0.0, age=0)
 
 
-def test_a_vector_for_some_is_a_skip_for_the_others_and_counted_by_edge() -> None:
+def test_a_vector_for_some_is_nothing_for_the_others_and_counted_by_edge() -> None:
     method = Whisper(frozenset({4}), frozenset({1, 6}), None, frozenset())
     engine = Engine(method, node=2, neighbors=NEIGHBORS, codec=Codec(DIM))
     heard = []
-    for seq in range(4):
+    for seq in range(3):
         outgoing = engine.advance()
         assert isinstance(outgoing, Outgoing)
-        assert engine.frames_from(seq) == [outgoing]  # kept with both of its frames
-        frames = {j: outgoing.frame_for(j) for j in NEIGHBORS}
-        for j, frame in frames.items():
-            assert Codec(DIM).encode(frame) == outgoing.raw_for(j)
-            assert frame.seq == seq
-        heard.append([j for j, frame in frames.items() if isinstance(frame, Delta)])
+        heard.append([j for j in NEIGHBORS if outgoing.is_for(j)])
+        for j in NEIGHBORS:
+            assert engine.frames_from(j, seq) == ([outgoing] if j in heard[-1] else [])
         neighbors_skip(engine)
+    assert isinstance(engine.advance(), Silence)
+    assert engine.frames_from(1, 3) == []
+    neighbors_skip(engine)
     engine.advance()
-    assert heard == [[4], [1, 6], [1, 4, 6], []]
+    assert heard == [[4], [1, 6], [1, 4, 6]]
     record = engine.last_record
     assert record is not None
-    assert (record.exchanges, record.deltas, record.skips) == ("DDDs", 6, 6)
+    assert (record.exchanges, record.deltas, record.skips, record.quiet) == ("DDDq", 6, 0, 6)
     assert record.payload_bytes == 6 * PAYLOAD
-    assert record.sent_bytes == 6 * DELTA_BYTES + 6 * SKIP_BYTES
+    assert record.sent_bytes == 6 * DELTA_BYTES
+    assert record.told == [2, 2, 2]
 
 
 def test_a_vector_for_a_stranger_is_our_own_bug() -> None:
     engine = Engine(Whisper(frozenset({3})), node=2, neighbors=NEIGHBORS, codec=Codec(DIM))
-    words = r"exchange 0: a vector for nodes \[3\], our neighbors are \(1, 4, 6\)"
+    words = r"exchange 0: something for nodes \[3\], our neighbors are \(1, 4, 6\)"
     with pytest.raises(LocalProtocolError, match=words):
         engine.advance()
 
 
 def test_the_last_two_frames_are_kept() -> None:
     engine = engine_of([[1.0, None, 3.0, 4.0]])
-    assert engine.frames_from(0) == []  # nothing sent yet
+    assert engine.frames_from(1, 0) == []  # nothing sent yet
     sent = []
     for seq in range(4):
         outgoing = engine.advance()
         sent.append(outgoing)
         oldest = max(0, seq - 1)
         for need in range(oldest, seq + 3):
-            assert engine.frames_from(need) == sent[need:]
+            assert engine.frames_from(4, need) == sent[need:]
         for need in range(oldest):
-            words = f"a neighbor needs exchange {need}, but we keep only those from {oldest} on"
+            words = f"neighbor 4 needs exchange {need}, but we keep only those from {oldest} on"
             with pytest.raises(RemoteProtocolError, match=words):
-                engine.frames_from(need)
+                engine.frames_from(4, need)
         neighbors_skip(engine)
 
 

@@ -15,7 +15,7 @@ from dlag_node.rounds.slots import Slots
 from dlag_node.rounds.state_folder import Place, StateFolder
 from dlag_node.wire.control import Report
 from tests.rounds.crashes import owner_of, wandering
-from tests.rounds.test_adversary import run_in_order
+from tests.rounds.meshes import run_in_order
 
 
 def take(body: bytes) -> bytes:

@@ -93,3 +93,17 @@ def test_every_method_stops_in_one_round_whatever_the_order_of_events(
     assert {e.stopping.agreement.why for e in run.engines} == {"tol"}
     assert np.array_equal(run.Theta, shuffled.Theta)
     assert run.timeless == shuffled.timeless
+
+
+@pytest.mark.parametrize("edges", [1, 3])
+@pytest.mark.parametrize("topology", ["path:2", "path:4", "star:4"])
+def test_only_meetings_of_all_count_where_few_speak(
+    topology: str, edges: int, tmp_path: Path
+) -> None:
+    """One with few neighbors has heard all of them long before the others have."""
+    plan = small_plan(tmp_path, f"adfs:edges={edges}", topology=topology, tol=0.3)
+    run = simulate(plan, rounds=2_000)
+    shuffled = simulate(plan, rounds=2_000, shuffle=5)
+    assert len({engine.rounds for engine in run.engines + shuffled.engines}) == 1
+    assert {engine.stopping.agreement.why for engine in run.engines} == {"tol"}
+    assert np.array_equal(run.Theta, shuffled.Theta)

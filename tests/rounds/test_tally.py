@@ -152,6 +152,7 @@ class Silent:
     width = 2
     parameters: ClassVar[dict[str, float | int | str]] = {}
     advice = ""
+    schedule = EVERYBODY_SPEAKS
     STATE = ()
     schedule = EVERYBODY_SPEAKS
 
