@@ -80,9 +80,12 @@ def test_with_tau_0_it_is_the_plain_method_bit_for_bit(name: str, tmp_path: Path
     assert there.timeless == here.timeless
 
 
+@pytest.mark.parametrize(("promise", "silence"), [("off", "s"), ("2", "q")])
 @pytest.mark.parametrize("name", LAZY)
-def test_what_the_mixing_adds_sums_to_zero_whoever_is_silent(name: str) -> None:
-    run = simulate(heart_plan(name), 40)
+def test_what_the_mixing_adds_sums_to_zero_whoever_is_silent(
+    name: str, promise: str, silence: str
+) -> None:
+    run = simulate(heart_plan(f"{name}:promise={promise}"), 40)
     methods = [engine.method for engine in run.engines]
     if name == "lazy-admm":
         kept = np.array([m.p for m in methods if isinstance(m, Admm)])
@@ -91,7 +94,7 @@ def test_what_the_mixing_adds_sums_to_zero_whoever_is_silent(name: str) -> None:
     else:
         kept = np.array([m.channel.mixed for m in methods])  # type: ignore[attr-defined]
     assert np.abs(kept.sum(axis=0)).max() <= 1e-13 * np.abs(kept).sum()
-    assert any("s" in said for row in run.sent for said in row)
+    assert any(silence in said for row in run.sent for said in row)
 
 
 @pytest.mark.parametrize(("name", "most"), [("lazy-admm", 0.15), ("lazy-exact-diffusion", 0.2)])
