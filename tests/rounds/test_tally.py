@@ -154,7 +154,6 @@ class Silent:
     advice = ""
     schedule = EVERYBODY_SPEAKS
     STATE = ()
-    schedule = EVERYBODY_SPEAKS
 
     def round(self) -> Flow[RoundReport]:
         yield Exchange(None)
