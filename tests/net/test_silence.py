@@ -10,11 +10,15 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import networkx as nx
 import pytest
 
+from dlag_node.rounds import Engine
 from dlag_node.rounds.stopping import REST_ROUNDS
+from tests.methods.plans import simulate, small_plan
 from tests.net.memory_mesh import MemoryMesh
 from tests.rounds.crashes import Habits
 from tests.rounds.meshes import engines_on, held, run_in_order, run_unfairly
@@ -53,6 +57,14 @@ def expected(graph: nx.Graph, habits: Habits, rounds: int | None = None) -> list
     engines = engines_on(graph, habits)
     run_in_order(engines, len(habits.counts) if rounds is None else rounds)
     return [engine.method.theta.tobytes() for engine in engines]
+
+
+def hear_only(mesh: MemoryMesh, node: int) -> None:
+    """What is under way to a node arrives, and waits at its barrier: it computes nothing."""
+    for letter in [e for e in mesh.post.flying if e.ends[1] == mesh.addresses[node]]:
+        mesh.post.deliver(letter)
+    while mesh.nodes[node].links.drain():
+        pass
 
 
 def check_end(mesh: MemoryMesh, graph: nx.Graph, habits: Habits) -> None:
@@ -152,6 +164,8 @@ def frames_are_kept_for_one_that_is_behind_and_falls_back() -> None:
         mesh.move_only(1)
         if both:
             mesh.crash(1)
+            hear_only(mesh, 0)
+            mesh.move_only(1)  # what it kept is what it had saved, and one exchange more
         mesh.crash(0, rot=True)
         assert mesh.finish() == 0.0
         check_end(mesh, PAIR, habits)
@@ -191,20 +205,35 @@ def all_come_to_rest_in_the_same_round() -> None:
 
 def nothing_is_announced_in_a_frame_that_a_neighbor_may_have() -> None:
     """One was a whole lead ahead of its neighbor, which has its frames, and fell back behind it."""
-    for longest, back in product((1, 2, 3), range(1, 7)):
-        habits = Habits((1,) * 40, longest, promising="even")
+    for longest, back, who in product((1, 2, 3), range(1, 9), ("all", "even")):
+        habits = Habits((1,) * 40, longest, promising=who)
         mesh = mesh_of(PAIR, habits, every=40)
         mesh.until(lambda mesh=mesh, back=back: mesh.nodes[0].engine.rounds == back)  # type: ignore[misc]
         mesh.move_only(1)  # as far as the promises of node 0 allow
-        while mesh.post.flying:  # its frames are there, and wait at the barrier
-            mesh.post.deliver(mesh.post.flying[0])
-            while mesh.nodes[0].links.drain():
-                pass
+        hear_only(mesh, 0)
         mesh.crash(1)
         mesh.nodes[1].wish.ask()
+        hear_only(mesh, 0)
+        mesh.move_only(1)  # it learns where its neighbor is, which is slow
         mesh.finish()
         assert all(node.left for node in mesh.nodes)
         assert len({node.engine.rounds for node in mesh.nodes}) == 1
+
+
+def words_travel_over_the_tree_whoever_is_asked() -> None:
+    """Up in one exchange and down in another: each neighbor is told in its first frame."""
+    with TemporaryDirectory() as folder:
+        for topology in ("path:6", "erdos:9,0.4"):
+            plan = small_plan(Path(folder), "tree", topology=topology)
+            for asked in range(plan.nodes):
+
+                def finished(engine: Engine, asked: int = asked) -> None:
+                    if (engine.node, engine.rounds) == (asked, 3):
+                        engine.stopping.agreement.announce("asked")
+
+                run = simulate(plan, 60, shuffle=asked, finished=finished)
+                (rounds,) = {engine.rounds for engine in run.engines}
+                assert rounds == 3 + 2 * int(run.engines[0].method.parameters["depth"])
 
 
 SILENCES: list[Scenario] = [
