@@ -11,6 +11,7 @@ from time import perf_counter
 from dlag_lab.folder import RunFolder
 from dlag_lab.laboratory import Laboratory, MeshOutcome
 from dlag_node.errors import ConfigError
+from dlag_node.net.kernel import count_path
 from dlag_node.outcome import cause_of
 from dlag_node.rounds.leaving import model_path
 
@@ -44,7 +45,7 @@ def collect(records: RunFolder, folder: RunFolder, *, nodes: int) -> None:
         for source, copy in (
             (records.record_path(node), folder.record_path(node)),
             (records.theta_path(node), folder.theta_path(node)),
-            *_models(records, folder, node),
+            *_others(records, folder, node),
         ):
             try:
                 shutil.copyfile(source, copy)
@@ -52,10 +53,16 @@ def collect(records: RunFolder, folder: RunFolder, *, nodes: int) -> None:
                 raise ConfigError(f"the records of node {node}: {exc}") from exc
 
 
-def _models(records: RunFolder, folder: RunFolder, node: int) -> list[tuple[Path, Path]]:
-    """The node's model and where its copy goes, unless the operator wanted it elsewhere."""
-    source, copy = (model_path(each.path / "nodes", node) for each in (records, folder))
-    return [(source, copy)] if source.exists() else []
+def _others(records: RunFolder, folder: RunFolder, node: int) -> list[tuple[Path, Path]]:
+    """What may be missing, and where its copy goes.
+
+    The node's model, if the operator wanted it elsewhere; what its kernel counted, if it did not.
+    """
+    pairs = [
+        (of(records.path / "nodes", node), of(folder.path / "nodes", node))
+        for of in (model_path, count_path)
+    ]
+    return [(source, copy) for source, copy in pairs if source.exists()]
 
 
 async def _until(laboratory: Laboratory, enough: Callable[[], bool]) -> None:

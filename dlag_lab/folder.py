@@ -4,6 +4,7 @@ run.json               what was asked for, with the effective values
 nodes/node-000.jsonl   one Record a line
 nodes/node-000.theta   one row of `dim` little-endian float64 a round, appended
 nodes/node-000.model.json   the model that the node ended with
+nodes/node-000.wire.json   packets and bytes that its kernel counted
 nodes/node-000.faults.jsonl   what the node warned of, if anything
 trajectory.jsonl       one line a round, measured by the laboratory
 summary.json           the result
@@ -37,6 +38,7 @@ _CONTENTS = (
     "nodes/node-*.jsonl",
     "nodes/node-*.theta",
     "nodes/node-*.model.json",
+    "nodes/node-*.wire.json",
     "nodes/.node-*.tmp",
     "figures/*.png",
     "figures/*.svg",

@@ -95,7 +95,7 @@ def write_report(folder: RunFolder, result: RunResult) -> list[Path]:
 def _headline(result: RunResult, summary: Mapping[str, Any]) -> list[Text]:
     run, counted = result.run, []
     if wire := on_the_wire(summary):
-        words = f"{count(wire['packets'])} packets, {count(wire['bytes'])} bytes"
+        words = f"{_least(wire)}{count(wire['packets'])} packets, {count(wire['bytes'])} bytes"
         by = f" ({wire['counted_by']})" if wire.get("counted_by") else ""
         counted.append(Text(f"what the kernel counted: {words}{by}", style="bold"))
     samples = None if result.shard_sizes is None else int(result.shard_sizes.sum())
@@ -179,7 +179,14 @@ def _share_until(result: RunResult, rounds: int | None) -> str:
 def _outside(summary: Mapping[str, Any]) -> tuple[str, str]:
     """Packets and bytes on the wire, as far as anybody counted them."""
     wire = on_the_wire(summary)
-    return (count(wire["packets"]), count(wire["bytes"])) if wire else (_NOT_COUNTED, _NOT_COUNTED)
+    if not wire:
+        return _NOT_COUNTED, _NOT_COUNTED
+    return _least(wire) + count(wire["packets"]), _least(wire) + count(wire["bytes"])
+
+
+def _least(wire: Mapping[str, Any]) -> str:
+    """What to say before counts of connections of which some broke, with what they had counted."""
+    return "" if wire.get("complete", True) else "at least "
 
 
 def _condition(result: RunResult, summary: Mapping[str, Any]) -> list[tuple[str, str]]:

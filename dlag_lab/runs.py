@@ -20,6 +20,7 @@ import coordinator
 import dlag_lab
 import dlag_node
 from coordinator.plan import Plan, RunSettings
+from dlag_lab.counted import wire_of
 from dlag_lab.elsewhere import collect, see_through
 from dlag_lab.folder import RunFolder
 from dlag_lab.interrupts import interruptible
@@ -259,6 +260,7 @@ class Run:
         result = self.folder.load()
         dim = self.plan.dim
         final = [self.folder.thetas(node, dim)[-1] for node in range(self.plan.nodes)]
+        extras["wire"] = wire_of(self.folder.path, self.plan.nodes, extras.get("network"))
         summary = summarise(
             result.run,
             result.records,

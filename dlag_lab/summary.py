@@ -48,6 +48,7 @@ def summarise(
     why there was no further round: "target", "tol", "max-seconds", "asked" or "rounds". `restarts`
     counts processes of nodes that were killed and started again. `network` is what the kernel
     counted on the interfaces of the mesh, headers and opening included, where nodes had their own.
+    `wire` is what it counted of any mesh (`dlag_lab.counted`): by those interfaces, or by sockets.
     """
     target = run.get("target")
     to_target = trajectory.rounds_to(None if target is None else float(target))

@@ -63,7 +63,7 @@ class AdmmParameters(ChannelParameters):
 
 _PLAIN = frozenset({"c", "tol"})
 DEFAULTS = presets(paper=AdmmParameters(), auto=AdmmParameters(c=BALANCED))
-LAZY_DEFAULTS = presets(paper=AdmmParameters(c=BALANCED, tau=0.8, predict="linear"))
+LAZY_DEFAULTS = presets(paper=AdmmParameters(c=BALANCED, tau=0.8, predict="linear", promise=2))
 
 
 def build(spec: MethodSpec, worker: Worker) -> Admm:

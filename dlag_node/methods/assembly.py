@@ -40,7 +40,7 @@ LAZY_THEORY = DualParameters(
 )
 # Nothing to tune: docs/beyond.md derives and measures each of them.
 EXACT_AUTO = DualParameters(solver=BEST, stop="exact:1e-10", weights="curvature", constants="tight")
-LAZY_AUTO = replace(EXACT_AUTO, stop="certified:0.5", rule="steps", D=20)
+LAZY_AUTO = replace(EXACT_AUTO, stop="certified:0.5", rule="steps", D=20, promise=2)
 
 _SMALL = 1e-8  # about the reduction that `exact` stops ask for
 

@@ -49,7 +49,9 @@ class DiffusionParameters(StepParameters):
 
 
 DEFAULTS = presets(paper=DiffusionParameters())
-LAZY_DEFAULTS = presets(paper=DiffusionParameters(alpha_L=1.9, tau=0.8, predict="linear"))
+LAZY_DEFAULTS = presets(
+    paper=DiffusionParameters(alpha_L=1.9, tau=0.8, predict="linear", promise=2)
+)
 
 
 def build(spec: MethodSpec, worker: Worker) -> ExactDiffusion:

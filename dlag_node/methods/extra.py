@@ -57,7 +57,7 @@ class ExtraParameters(ChannelParameters):
 
 
 DEFAULTS = presets(paper=ExtraParameters(), theory=ExtraParameters(alpha_L=FROM_THEOREM, sigma=1.9))
-LAZY_DEFAULTS = presets(paper=ExtraParameters(tau=0.8, predict="linear"))
+LAZY_DEFAULTS = presets(paper=ExtraParameters(tau=0.8, predict="linear", promise=2))
 
 
 def build(spec: MethodSpec, worker: Worker) -> Extra:

@@ -1,10 +1,11 @@
-"""What a node writes down and tells of its rounds: records, checkpoints, metrics, laboratory."""
+"""What a node writes down and tells: records, checkpoints, packets, metrics, laboratory."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Set
 
+from dlag_node.net.kernel import KernelCounter
 from dlag_node.net.observer import Observed
 from dlag_node.net.witness import Witness
 from dlag_node.rounds import Engine, Record, RoundEnded
@@ -14,7 +15,7 @@ from dlag_node.wire.observing import Horizon
 
 
 class Books:
-    """Each of the four may be wanted or not; what is not wanted costs nothing."""
+    """Each of the five may be wanted or not; what is not wanted costs nothing."""
 
     def __init__(
         self,
@@ -24,12 +25,14 @@ class Books:
         keeper: Keeper | None = None,
         witness: Witness | None = None,
         observed: Observed | None = None,
+        kernel: KernelCounter | None = None,
     ) -> None:
         self.observed = observed
         self._engine = engine
         self._recorder = recorder
         self._keeper = keeper
         self._witness = witness
+        self._kernel = kernel
         self._asking: asyncio.Task[None] | None = None  # for the laboratory
 
     @property
@@ -55,6 +58,11 @@ class Books:
         if self._recorder is not None:
             self._recorder.flush(durable=self._keeper.durable)
         self._keeper.save(self._engine, finished=finished, done=done)
+
+    def reckon(self) -> None:
+        """All rounds are made, and all connections still up: what has the kernel counted?"""
+        if self._kernel is not None:
+            self._kernel.look()
 
     def show(self, record: Record, *, flush: bool) -> None:
         """Tell the laboratory of a round."""

@@ -58,6 +58,7 @@ class Links:
         events: LinkEvents,
     ) -> None:
         self.control_bytes = 0
+        self.reopened = False  # a link: what its first connection carried is counted by nobody
         self._transport = transport
         self._receive, self._put = transport.receive, transport.send
         self._remade = transport.remade
@@ -266,6 +267,7 @@ class Links:
         if link.lost or (link.up and route != link.route):
             log.warning("the link to %s is up again, it is at exchange %d", link, words.need)
             link.lost = False
+            self.reopened = True
         self._routes.take(link, route)
         if words.address != link.address and is_address(words.address):
             log.info("neighbor %d is at %s now, not %s", link.node, words.address, link.address)

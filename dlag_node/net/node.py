@@ -17,6 +17,7 @@ from dlag_node.net.books import Books
 from dlag_node.net.credentials import Credentials, find_credentials
 from dlag_node.net.faults import Faults
 from dlag_node.net.introduction import Introduction
+from dlag_node.net.kernel import KernelCounter, count_path
 from dlag_node.net.links import Links
 from dlag_node.net.node_state import NodeState, Past
 from dlag_node.net.observer import Observed
@@ -101,7 +102,15 @@ class _Node:
         links = self._link(state, arrived, keeper)
         witness = self._show(engine, links, faults, place, credentials)
         opening = Opening(engine.node, links, settings.neighbor_timeout, arrival.tell)
-        books = Books(engine, recorder=recorder, keeper=keeper, witness=witness, observed=observed)
+        kernel = arrived.router.kernel()
+        books = Books(
+            engine,
+            recorder=recorder,
+            keeper=keeper,
+            witness=witness,
+            observed=observed,
+            kernel=kernel,
+        )
         shell = Shell(state, arrived.router, links, books=books, opening=opening)
         await links.call(everybody=folder is not None and folder.used)
         arrival.tell(Started())
@@ -111,6 +120,7 @@ class _Node:
         if recorder is not None:
             recorder.close()  # or say that it cannot be, before we say that we have finished
         self._leave_model(place, engine)
+        self._leave_count(kernel, links, engine.node, whole=folder is None or not folder.used)
         self._say_farewell(state, links, observed)
         arrival.tell(Finished(engine.rounds))
 
@@ -157,6 +167,7 @@ class _Node:
         if out is None:
             return None
         dim = arrived.problem.dim
+        count_path(out, engine.node).unlink(missing_ok=True)  # of another run, or process
         return self._stack.enter_context(Recorder(out, engine.node, rounds=engine.rounds, dim=dim))
 
     def _decide(
@@ -229,6 +240,16 @@ class _Node:
         theta, rounds = engine.method.theta, engine.rounds
         model_of(place.enrol, place.assignment, theta, rounds=rounds, names=place.names).save(path)
         log.info("the model is in %s", path)
+
+    def _leave_count(self, kernel: KernelCounter, links: Links, node: int, *, whole: bool) -> None:
+        """Write what the kernel counted beside the records; `whole`: we are the first process."""
+        if self._settings.out is None:
+            return
+        kernel.look()
+        count = kernel.count(complete=whole and not links.reopened)
+        if count is not None:
+            count.leave(count_path(self._settings.out, node))
+            log.info("the kernel counted %d packets, %d bytes", count.packets, count.bytes)
 
     def _say_farewell(self, state: NodeState, links: Links, observed: Observed | None) -> None:
         rounds, ended = state.engine.rounds, state.course.ended

@@ -27,6 +27,7 @@ from dlag_node.net.orders import (
     Meet,
     Mention,
     Order,
+    Reckon,
     Resend,
     Save,
     Search,
@@ -269,6 +270,7 @@ class NodeState:
             self._said_goodbye = True
             self._save()
             self._save()  # in both slots: whoever hears Done may leave, and takes its frames along
+            self._orders.append(Reckon())
             for neighbor in self._neighbors:
                 self._orders.append(Send(neighbor, Done(self.engine.seq)))
         if self._done.issuperset(self._neighbors):

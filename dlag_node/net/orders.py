@@ -57,6 +57,11 @@ class Save:
     done: frozenset[int]  # neighbors that have said goodbye
 
 
+@dataclass(frozen=True, slots=True)
+class Reckon:
+    """Read what the kernel counted: who has heard our goodbye may close its connection."""
+
+
 @dataclass(slots=True)
 class Show:
     """Tell the laboratory of a round; at once, and not in a batch, if `flush`."""
@@ -131,6 +136,7 @@ Order = (
     | Ask
     | Meet
     | Save
+    | Reckon
     | Show
     | ShowReady
     | ShowHalted

@@ -10,6 +10,7 @@ from contextlib import suppress
 import zmq
 
 from dlag_node.errors import ConfigError
+from dlag_node.net.kernel import Address, KernelCounter
 from dlag_node.net.sockets import (
     HEARTBEAT,
     NOBLOCK,
@@ -17,6 +18,7 @@ from dlag_node.net.sockets import (
     SNDMORE,
     Socket,
     bind,
+    host_and_port,
     keep_alive,
     open_socket,
     rest_with_key,
@@ -62,6 +64,7 @@ class Router:
         self.remade: deque[bytes] = deque()
         self.woken: Callable[[], None] = lambda: None  # there is something in `remade`
         self._calls: dict[str, bytes] = {}  # routes by endpoint
+        self._called: set[Address] = set()
         self._made: set[str] = set()  # endpoints
         self._monitor = None
         if keys is None:
@@ -83,6 +86,10 @@ class Router:
         """Hand-shakes that failed."""
         return 0 if self._gate is None else self._gate.refused
 
+    def kernel(self) -> KernelCounter:
+        """Counts what is sent to neighbors, those that are yet to be called included."""
+        return KernelCounter(int(host_and_port(self.address)[1]), self._called)
+
     def admit(self, keys: Collection[bytes | None]) -> None:
         """Open the gate to the holders of these keys, if there is one."""
         if self._monitor is not None:
@@ -98,6 +105,8 @@ class Router:
             call_with(self.socket, self._keys, key)
             self._gate.called.add(endpoint)
         self._calls[endpoint] = route
+        host, port = host_and_port(endpoint)
+        self._called.add((host, int(port)))
         self._made.discard(endpoint)
         self.socket.setsockopt(zmq.CONNECT_ROUTING_ID, route)
         self.socket.connect(endpoint)

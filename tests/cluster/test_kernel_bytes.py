@@ -12,6 +12,7 @@ from time import perf_counter
 import pytest
 
 from coordinator.plan import Plan, RunSettings
+from dlag_lab.counted import wire_of
 from dlag_lab.folder import RunFolder
 from dlag_lab.launcher import Launcher
 from dlag_lab.mesh import LocalMesh
@@ -25,13 +26,17 @@ ROUNDS = 60
 CURVE = 33  # a frame: name of the command, nonce, authenticator, flags
 FRAME_HEADER = 2 + CURVE  # ZeroMQ's, for a frame of up to 255 bytes with that
 HANDSHAKE = 567 + 301  # CURVE's with the greeting, once a connection: who calls, who is called
+DONE = 5  # or fewer
 HELLO = 105 + 1 + 22  # ours, once a connection: a Hello one way, a Welcome the other
 PING, PONG = 9 + CURVE, 7 + CURVE  # ZeroMQ's heartbeat, forth and back, once in
 HEARTBEAT = 10.0  # seconds
+COUNTERS = ("bytes_sent", "segs_out")
+HEADERS = 20 + 20 + 12  # of a segment: IPv4, TCP, timestamps
+GOODBYE = 6  # segments of one end after the last round at most: Done, acknowledgements, a heartbeat
 
 
-def sent_by(pids: set[int]) -> dict[tuple[str, str], int]:
-    """Bytes sent on every established TCP connection of these processes, from the kernel."""
+def sent_by(pids: set[int]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Bytes and segments sent on every TCP connection of these processes, from the kernel."""
     listing = subprocess.run(
         ["ss", "-tinpHO", "state", "established"], check=True, capture_output=True, text=True
     ).stdout
@@ -41,8 +46,9 @@ def sent_by(pids: set[int]) -> dict[tuple[str, str], int]:
         if owner is None or int(owner[1]) not in pids:
             continue
         local, remote = line.split()[2:4]
-        sent = re.search(r"\bbytes_sent:(\d+)", line)
-        counted[local, remote] = 0 if sent is None else int(sent[1])
+        sent, segments = (re.search(rf"\b{word}:(\d+)", line) for word in COUNTERS)
+        assert segments is not None
+        counted[local, remote] = 0 if sent is None else int(sent[1]), int(segments[1])
     return counted
 
 
@@ -56,7 +62,7 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
     referee = HeldReferee(plan, held=ROUNDS)
     launchers: list[Launcher] = []
     reached: set[int] = set()
-    counted: dict[tuple[str, str], int] = {}
+    counted: dict[tuple[str, str], tuple[int, int]] = {}
 
     def look(batch: Snapshots) -> None:
         if batch.rounds == ROUNDS:
@@ -94,8 +100,18 @@ def test_the_kernel_counted_what_the_ledger_counted(method: str, tmp_path: Path)
     assert (records.skips.sum() > 0) == method.startswith("dlag")
     claimed = int(records.sent_bytes.sum()) + FRAME_HEADER * frames
     opening = HANDSHAKE + 2 * (FRAME_HEADER + HELLO)
-    beside = sum(counted.values()) - claimed - opening * len(plan.graph.edges)
+    data, segments = (sum(each) for each in zip(*counted.values(), strict=True))
+    beside = data - claimed - opening * len(plan.graph.edges)
     # nobody asks for anything, unless a machine keeps a node waiting for 5 s
     assert records.wait.max() < 5.0
     beats = (seconds // HEARTBEAT + 1) * len(plan.graph.edges)
     assert 0 <= beside <= beats * (PING + PONG)
+
+    # what the nodes counted themselves is that, and what they said after we looked
+    wire = wire_of(run.folder.path, plan.nodes)
+    assert wire is not None
+    assert wire["complete"]
+    assert wire["counted_by"] == "sockets"
+    assert segments <= wire["packets"] <= segments + GOODBYE * directions
+    written = wire["bytes"] - HEADERS * wire["packets"]
+    assert data <= written <= data + directions * (FRAME_HEADER + DONE) + beats * (PING + PONG)

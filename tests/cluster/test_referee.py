@@ -124,6 +124,10 @@ def test_a_laboratory_that_is_killed_may_be_started_again(by_hand: ByHand, tmp_p
     finish("simulate", tmp_path / "simulated", **{**SETTINGS, "rounds": ours["rounds"]})
     theirs = summary_of(tmp_path / "simulated")
     assert ours["ended"] == "asked"
+    # each node counted on its own sockets: frames, and what is around them
+    assert ours["wire"]["counted_by"] == "sockets"
+    assert ours["wire"]["complete"]
+    assert ours["wire"]["bytes"] > ours["bytes_sent"] + 52 * ours["wire"]["packets"]
     for word in ("theta_sha256", "rounds", "deltas_sent", "suboptimality"):
         assert ours[word] == theirs[word], word
     for node in range(4):

@@ -49,6 +49,8 @@ def test_one_command_takes_25_containers_to_the_target_and_leaves_the_report_on_
     summary = assert_same_bits(tmp_path, nodes=25)
     assert summary["suboptimality"] <= 1e-7
     assert summary["nodes"] == 25
+    assert summary["wire"]["counted_by"] == "sockets"
+    assert summary["wire"]["bytes"] > summary["bytes_sent"]
     down(mesh, containers=29)
 
 

@@ -40,7 +40,7 @@ from tests.rounds.crashes import DIM, Habits, Wanderer, owner_of
 FOREVER = 1e9  # seconds
 TIMEOUT = 1_000.0
 STEPS = 20_000  # of a mesh: more than any test takes
-WAKES = 400  # pauses are of 4 s in the end: more than any patience
+WAKES = 1_200  # pauses are of 4 s in the end: of four nodes, more than any patience
 
 
 class Stuck(AssertionError):

@@ -38,6 +38,7 @@ MUTANTS = {
         "self._save()  # in both slots: whoever hears",
         "pass  # in both slots: whoever hears",
     ),
+    "the kernel is not asked": ("self._orders.append(Reckon())", "pass"),
     "a goodbye is not saved": (
         "self._save()  # should we crash now",
         "pass  # should we crash now",

@@ -26,6 +26,7 @@ from dlag_node.net.orders import (
     Leave,
     Mention,
     Order,
+    Reckon,
     Save,
     Search,
     Send,
@@ -66,6 +67,16 @@ def an_undisturbed_run_repeats_nothing(kind: Kind) -> None:
     assert all(node.left for node in mesh.nodes)
     assert mesh.control == {"Done": 4}  # one a direction of each edge, and no Need
     assert [len(disk.records) for disk in mesh.disks] == [12] * 3
+
+
+def the_kernel_is_asked_once_after_the_last_round_and_before_goodbye(kind: Kind) -> None:
+    """While all connections are up: whoever has heard a goodbye may close its own."""
+    mesh = MemoryMesh(PATH, [1] * 3, kind=kind)
+    mesh.finish()
+    for node in mesh.nodes:
+        kinds = [type(o) for o in node.orders if isinstance(o, RoundEnded | Reckon | Send)]
+        assert kinds[:5] == [RoundEnded] * 3 + [Reckon, Send]
+        assert kinds.count(Reckon) == 1
 
 
 def nothing_is_computed_before_every_link_is_up(kind: Kind) -> None:
