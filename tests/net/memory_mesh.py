@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
-from dlag_node.errors import NeighborTimeout
+from dlag_node.errors import NeighborTimeout, RemoteProtocolError
 from dlag_node.methods.flow import Method
 from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
@@ -33,11 +33,13 @@ from dlag_node.rounds.slots import SLOTS
 from dlag_node.rounds.stopping import Stopping
 from dlag_node.wire.codec import Codec
 from dlag_node.wire.control import Peer
+from dlag_node.wire.frames import RoundFrame
 from tests.net.post import Post
 from tests.rounds.crashes import DIM, Habits, Wanderer, owner_of
 
 FOREVER = 1e9  # seconds
 TIMEOUT = 1_000.0
+STEPS = 20_000  # of a mesh: more than any test takes
 WAKES = 1_200  # pauses are of 4 s in the end: of four nodes, more than any patience
 
 
@@ -65,6 +67,8 @@ class MemoryNode:
         mesh.addresses[node] = self.transport.address
         self.wish = Wish()
         self.engine = mesh.engine(node)
+        self._put = self.engine.barrier.put
+        self.engine.barrier.put = self._take  # type: ignore[method-assign]
         past = self._recall()
         self.state = mesh.kind(
             self.engine,
@@ -94,6 +98,16 @@ class MemoryNode:
         except StopIteration:
             return
         raise AssertionError("calling waits for something")
+
+    def _take(self, neighbor: int, frame: RoundFrame) -> bool:
+        """A round frame, counted if it was not needed, or refused."""
+        try:
+            taken = self._put(neighbor, frame)
+        except RemoteProtocolError:
+            self.mesh.refused += 1
+            raise
+        self.mesh.repeats += not taken
+        return taken
 
     @property
     def over(self) -> bool:
@@ -176,6 +190,7 @@ class MemoryMesh:
         timeout: float = TIMEOUT,
         watched: bool = False,
         method: Callable[[int], Method] | None = None,
+        tol: float | None = None,
     ) -> None:
         self.neighbors = [sorted(each) for each in neighbors]
         self.habits = habits if isinstance(habits, Habits) else Habits(tuple(habits))
@@ -185,6 +200,8 @@ class MemoryMesh:
         self.now = 0.0
         self.post = Post()
         self.control: Counter[str] = Counter()  # frames that are none of a round's, by kind
+        self.repeats = self.refused = 0  # frames of a round that came for nothing
+        self._tol = tol
         graph = nx.Graph([(i, j) for i, js in enumerate(neighbors) for j in js])
         self._diameter = nx.diameter(graph) if len(neighbors) > 1 else 0
         self._method = method or (lambda i: Wanderer(i, self.neighbors[i], self.habits))
@@ -204,7 +221,7 @@ class MemoryMesh:
             node=node,
             neighbors=self.neighbors[node],
             codec=Codec(DIM),
-            stopping=Stopping(self._diameter, hop=method.schedule.hop),
+            stopping=Stopping(self._diameter, self._tol, hop=method.schedule.hop),
             clock=lambda: self.now,
         )
 
@@ -246,26 +263,28 @@ class MemoryMesh:
     def move(self) -> bool:
         """Everybody acts and everything arrives, as long as that leads on; no time passes."""
         moved = False
-        while True:
+        for _ in range(STEPS):
             acted = [node.step() for node in self.nodes]
             if self.post.flying:
                 self.post.deliver(self.post.flying[0])
             elif not any(acted):
                 return moved
             moved = True
+        raise Stuck("nodes go on for ever without getting anywhere")
 
     def move_only(self, node: int) -> None:
         """One node acts, and what is for it arrives; the others sleep."""
-        while True:
+        for _ in range(STEPS):
             letters = [e for e in self.post.flying if e.ends[1] == self.addresses[node]]
             if letters:
                 self.post.deliver(letters[0])
             elif not self.nodes[node].step():
                 return
+        raise Stuck(f"node {node} goes on for ever")
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Act, one step of one node or letter at a time, until something holds."""
-        for _ in range(100_000):
+        for _ in range(STEPS):
             for node in self.nodes:
                 if holds():
                     return

@@ -212,8 +212,8 @@ def notices(kind: type[NodeState]) -> str | None:
     machine = type("Mutant", (Crashing,), {"kind": kind})
     try:
         run_state_machine_as_test(machine, settings=SEARCH)
-    except Exception:
-        return "the machine that crashes nodes"
+    except Exception as exc:
+        return f"the machine that crashes nodes: {exc!r}"
     return None
 
 

@@ -107,6 +107,83 @@ def test_a_count_of_the_diameter_alone_would_stop_too_early() -> None:
     assert None not in stopped[:2]
 
 
+def run_in_silence(
+    graph: Graph, calm: list[list[bool]], requests: Requests, *, longest: int, hop: int, seed: int
+) -> list[int | None]:
+    """Whoever speaks, and does not count, may promise up to `longest` rounds of silence."""
+    draw = random.Random(seed)
+    nodes = [Agreement(graph.diameter(), hop=hop) for _ in range(graph.nodes)]
+    stopped: list[int | None] = [None] * graph.nodes
+    left = [0] * graph.nodes
+    for k, row in enumerate(calm, 1):
+        words = [0] * graph.nodes
+        for i, node in enumerate(nodes):
+            if left[i]:
+                left[i] -= 1
+                continue
+            words[i] = node.word
+            if node.may_promise:
+                left[i] = draw.choice([0, longest, draw.randint(0, longest)])
+        for i, node in enumerate(nodes):
+            if stopped[i] is None:
+                node.close([words[j] for j in graph.neighbors(i)], calm=row[i])
+                if node.over:
+                    stopped[i] = k
+        for i, why in requests.get(k, []):
+            if stopped[i] is None:
+                nodes[i].announce(why)
+    return stopped
+
+
+LONGEST = st.sampled_from([0, 1, 2, 3, 6])
+
+
+@settings(max_examples=200, deadline=None)
+@given(graph=graphs(), seed=st.integers(0, 10**6), longest=LONGEST, before=st.integers(0, 12))
+def test_promises_end_where_calm_lasts_and_all_stop_in_the_same_round(
+    graph: Graph, seed: int, longest: int, before: int
+) -> None:
+    draw = random.Random(seed)
+    T, n, hop = graph.diameter(), graph.nodes, longest + 1
+    calm = [[draw.random() < 0.7 for _ in range(n)] for _ in range(before)]
+    calm += [[True] * n] * (longest + T + 1 + T * hop)
+    stopped = run_in_silence(graph, calm, {}, longest=longest, hop=hop, seed=seed)
+    assert len(set(stopped)) == 1
+    assert stopped[0] is not None
+    assert all(calm[stopped[0] - T - T * hop - 1])
+
+
+@settings(max_examples=200, deadline=None)
+@given(graph=graphs(), seed=st.integers(0, 10**6), longest=LONGEST, asked=st.integers(1, 3))
+def test_who_is_asked_is_heard_by_all_through_any_silence(
+    graph: Graph, seed: int, longest: int, asked: int
+) -> None:
+    draw = random.Random(seed)
+    T, n, hop = graph.diameter(), graph.nodes, longest + 1
+    rounds = [draw.randrange(1, 12) for _ in range(asked)]
+    requests: Requests = {}
+    for after in rounds:
+        requests.setdefault(after, []).append((draw.randrange(n), "asked"))
+    calm = [[False] * n] * (12 + T * hop)
+    stopped = run_in_silence(graph, calm, requests, longest=longest, hop=hop, seed=seed)
+    assert stopped == [min(rounds) + T * hop] * n
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_the_diameter_alone_is_too_short_a_notice_where_silence_is_promised(longest: int) -> None:
+    graph = Graph(4, ((0, 1), (1, 2), (2, 3)))
+    ends = [
+        run_in_silence(
+            graph, [[False] * 4] * 40, {9: [(0, "asked")]}, longest=longest, hop=hop, seed=seed
+        )
+        for hop in (1, longest, longest + 1)
+        for seed in range(40)
+    ]
+    assert any(len(set(stopped)) > 1 for stopped in ends[:40])
+    assert any(len(set(stopped)) > 1 for stopped in ends[40:80])
+    assert all(len(set(stopped)) == 1 for stopped in ends[80:])
+
+
 @pytest.mark.parametrize("T", [1, 3, 40, 500])
 def test_a_word_is_small(T: int) -> None:
     node = Agreement(T)
