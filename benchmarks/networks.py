@@ -355,10 +355,7 @@ def finding(rows: Sequence[Row]) -> str:
     base, lazy = slow["ssda"], slow[PROMISED[1]]
     seconds = lazy.seconds_to_target / base.seconds_to_target
     packets = lazy.kernel_packets / base.kernel_packets
-    return (
-        f"At 100 ms, promised silence with prediction takes {seconds:.2f} of SSDA's seconds "
-        f"and {packets:.2f} of its packets"
-    )
+    return f"DLAG at 100 ms: {seconds:.2f} of SSDA's seconds, {packets:.2f} of its packets"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from time import perf_counter
 import zmq
 from turns import Seat, Span
 
-from dlag_node.methods.flow import Exchange, Flow, RoundReport
+from dlag_node.methods.flow import EVERYBODY_SPEAKS, Exchange, Flow, RoundReport
 from dlag_node.net.books import Books
 from dlag_node.net.introduction import Introduction
 from dlag_node.net.links import Links
@@ -39,6 +39,7 @@ class Still:
         self.width = len(self.theta)
         self.parameters: dict[str, float | int | str] = {}
         self.advice = ""
+        self.schedule = EVERYBODY_SPEAKS
         self.span = Span(0.0, 0.0)
         self._seat = seat
         self._k = 0
