@@ -355,7 +355,8 @@ def finding(rows: Sequence[Row]) -> str:
     base, lazy = slow["ssda"], slow[PROMISED[1]]
     seconds = lazy.seconds_to_target / base.seconds_to_target
     packets = lazy.kernel_packets / base.kernel_packets
-    return f"DLAG at 100 ms: {seconds:.2f} of SSDA's seconds, {packets:.2f} of its packets"
+    shares = f"{seconds:.2f} of SSDA's seconds, {packets:.2f} of its packets"
+    return f"Promise and prediction at 100 ms: {shares}"
 
 
 if __name__ == "__main__":
