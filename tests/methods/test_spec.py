@@ -206,7 +206,7 @@ def test_the_longest_promise_is_what_the_wire_takes() -> None:
     assert LONGEST_PROMISE == MAX_PROMISE
 
 
-SCHEDULED = {"lazy-extra", "lazy-exact-diffusion", "lazy-admm", "tree", "adfs"}
+SCHEDULED = ("lazy-extra", "lazy-exact-diffusion", "lazy-admm", "tree", "adfs")
 
 
 @pytest.mark.parametrize(
