@@ -320,6 +320,11 @@ def test_help_has_the_flags_of_a_run(command: str) -> None:
     assert ("--method" in flags) == (command == "theory")
 
 
+def heed_interruptions() -> None:
+    """A shell has its background jobs ignore them, and all that these start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextmanager
 def process(*argv: str) -> Iterator[subprocess.Popen[str]]:
     """`dlag` from this tree, ended at the latest with the test."""
@@ -328,6 +333,7 @@ def process(*argv: str) -> Iterator[subprocess.Popen[str]]:
     started = subprocess.Popen(
         [sys.executable, "-c", main, *argv],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT,
+        preexec_fn=heed_interruptions,
     )  # fmt: skip
     try:
         yield started
