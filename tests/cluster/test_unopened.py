@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tests.cluster.meshes import command, read_until
 
 PATIENCE = 90.0
 
 
-def nobody() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"tcp://127.0.0.1:{server.getsockname()[1]}"
+@contextmanager
+def nobody() -> Iterator[str]:
+    """An address where nobody listens, nor will: somebody has bound it, and does not listen."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"tcp://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def test_both_ends_of_a_closed_link_are_in_the_coordinators_table_before_round_1() -> None:
-    nowhere = nobody()
     flags = ["--topology", "path:2", "--bind", "tcp://127.0.0.1:*"]
-    with command("dlag-coordinator", *flags) as coordinator:
+    with nobody() as nowhere, command("dlag-coordinator", *flags) as coordinator:
         line = read_until(coordinator, "listening on")
         boss = line.split("listening on ")[1].split()[0]
         shared = ["--coordinator", boss, "--neighbor-timeout", "20"]
